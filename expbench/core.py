@@ -257,6 +257,11 @@ class Method(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoConfig:
+    """The `Config` of a method without settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunSpec:
     """Everything that decides a result; its hash is the run id."""
 

@@ -1,0 +1,70 @@
+"""Presets: named sets of defaults for `expbench run`. A record keeps the resolved values."""
+
+from dataclasses import dataclass
+
+from expbench.errors import UnknownName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """Defaults that a command-line option overrides one by one."""
+
+    name: str
+    title: str
+    model: str
+    suite: str
+    train_limit: int
+    """Train samples a task at most; 0 means all."""
+    test_limit: int
+    """Test samples a task at most; 0 means all."""
+    pool_limit: int
+    """Train samples a task that the backbone attempts for the experience pool."""
+    seeds: tuple[int, ...]
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="smoke",
+            title="a fake model, seconds; for tests",
+            model="fake",
+            suite="mini",
+            train_limit=8,
+            test_limit=4,
+            pool_limit=4,
+            seeds=(1,),
+        ),
+        Preset(
+            name="laptop",
+            title="SmolLM2-135M-Instruct on the mini suite, minutes on two cores (the default)",
+            model="HuggingFaceTB/SmolLM2-135M-Instruct",
+            suite="mini",
+            train_limit=32,
+            test_limit=32,
+            pool_limit=32,
+            seeds=(1,),
+        ),
+        Preset(
+            name="paper",
+            title="Qwen2.5-3B-Instruct on the official data, 750/450 samples a task, three seeds",
+            model="Qwen/Qwen2.5-3B-Instruct",
+            suite="full",
+            train_limit=750,
+            test_limit=450,
+            pool_limit=750,
+            seeds=(1, 2, 3),
+        ),
+    )
+}
+
+
+def get_preset(name: str) -> Preset:
+    """Look a preset up.
+
+    Raises:
+        UnknownName: no such preset.
+    """
+    if name not in PRESETS:
+        raise UnknownName.among("preset", name, PRESETS)
+    return PRESETS[name]
