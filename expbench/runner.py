@@ -162,11 +162,7 @@ def _spec(job: Job, backbone: Model | None, pool: Pool | None) -> RunSpec:
         suite=job.data.suite,
         seed=job.seed,
         limits={**job.limits, "max_tokens": job.task.max_tokens, "chunk": CHUNK},
-        data={
-            "revision": job.data.revision,
-            "checksums": dict(job.data.checksums),
-            "sizes": {"train": len(job.data.train), "test": len(job.data.test)},
-        },
+        data=job.data.spec(),
         pool=pool.checksum if pool else None,
         sandbox=isolation,
     )

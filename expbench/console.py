@@ -1,0 +1,82 @@
+"""Progress bars and messages for people. Everything here writes to standard error."""
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+stderr = Console(stderr=True, highlight=False)
+
+
+class Bars:
+    """Two bars: all jobs together, with an estimate, and the stage that is running.
+
+    Implements `expbench.runner.Progress`. Where standard error is no terminal, one line a finished
+    stage is printed instead.
+    """
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        """Prepare bars over `total` test samples."""
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=stderr,
+            disable=quiet or not stderr.is_terminal,
+        )
+        self._plain = not quiet and not stderr.is_terminal
+        self._all = self._bars.add_task("all jobs", total=total)
+        self._stage = self._bars.add_task("starting", total=None)
+        self._label = ""
+        self._answering = False
+
+    def __enter__(self) -> "Bars":
+        """Start drawing."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop drawing, whatever happened."""
+        self._bars.stop()
+
+    def stage(self, label: str, total: int) -> None:
+        """Begin a stage of `total` samples; 0 where the number is not known."""
+        self._label = label
+        self._answering = label.endswith("answering")
+        self._bars.reset(self._stage, description=label, total=total or None, completed=0)
+
+    def advance(self, count: int) -> None:
+        """Report finished samples of the stage."""
+        self._bars.advance(self._stage, count)
+        if self._answering:
+            self._bars.advance(self._all, count)
+
+    def finished(self, samples: int, line: str) -> None:
+        """Report a finished job: its line stays on the screen."""
+        self._bars.update(self._all, completed=samples)
+        if self._plain:
+            stderr.print(line)
+        elif not self._bars.disable:
+            self._bars.console.print(line)
+
+
+def say(text: str) -> None:
+    """Print one line for people."""
+    stderr.print(text)
