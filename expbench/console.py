@@ -8,6 +8,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -39,7 +40,6 @@ class Bars:
         self._plain = not quiet and not stderr.is_terminal
         self._all = self._bars.add_task("all jobs", total=total)
         self._stage = self._bars.add_task("starting", total=None)
-        self._label = ""
         self._answering = False
 
     def __enter__(self) -> "Bars":
@@ -58,7 +58,8 @@ class Bars:
 
     def stage(self, label: str, total: int) -> None:
         """Begin a stage of `total` samples; 0 where the number is not known."""
-        self._label = label
+        if self._plain and "waiting" in label:
+            stderr.print(label)
         self._answering = label.endswith("answering")
         self._bars.reset(self._stage, description=label, total=total or None, completed=0)
 
@@ -80,3 +81,40 @@ class Bars:
 def say(text: str) -> None:
     """Print one line for people."""
     stderr.print(text)
+
+
+class Download:
+    """A bar for one task's downloads. Implements `expbench.data.Progress`."""
+
+    def __init__(self, name: str, *, quiet: bool = False) -> None:
+        """Prepare a bar; it appears with the first bytes."""
+        self._bars = Progress(
+            TextColumn(name),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+            TimeRemainingColumn(),
+            console=stderr,
+            disable=quiet or not stderr.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "Download":
+        """Start drawing."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop drawing, whatever happened."""
+        self._bars.stop()
+
+    def __call__(self, source: str, done: int, total: int) -> None:
+        """Show how much of a source is here, in bytes or rows; total 0 is unknown."""
+        if source not in self._tasks:
+            self._tasks[source] = self._bars.add_task(source[-48:], total=total or done or 1)
+        self._bars.update(self._tasks[source], completed=done, total=total or max(done, 1))

@@ -1,6 +1,6 @@
 """From what a user asked for to a list of jobs, checked before anything costs time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,9 +89,18 @@ def plan(
                 )
                 for seed in seeds
             ]
-    if any(job.task.kind == "code" for job in jobs):
-        sandbox.require()
+    require_isolation(job.task for job in jobs)
     return Plan(jobs=tuple(jobs), missing=missing, declined=declined)
+
+
+def require_isolation(tasks: Iterable[Task]) -> None:
+    """Fail now if a coding task could not be graded later; an explicit unsafe mode needs nothing.
+
+    Raises:
+        SandboxError: model-written code cannot be isolated here.
+    """
+    if any(task.kind == "code" for task in tasks) and not sandbox.is_unsafe():
+        sandbox.available()
 
 
 def _deal(

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -209,9 +209,18 @@ class RunFolder:
         """Tell whether every sample has its record."""
         return self.info.get("status") == "complete"
 
-    def lock(self) -> Any:
-        """Refuse a second process on this run."""
-        return locked(self.root / ".locks", self.run_id, what=f"Run {self.run_id}")
+    def lock(self, *, wait_s: float = 0.0) -> AbstractContextManager[None]:
+        """Keep every other process off this run; a negative wait has no end."""
+        what = f"Run {self.run_id}"
+        return locked(self.root / ".locks", self.run_id, what=what, wait_s=wait_s)
+
+    def is_locked(self) -> bool:
+        """Tell whether another process works on this run right now."""
+        try:
+            with self.lock():
+                return False
+        except RecordError:
+            return True
 
     def prepare(self, spec: RunSpec) -> int:
         """Make the folder ready to append to.

@@ -98,11 +98,12 @@ def execute(
     if force:
         with folder.lock():
             folder.set_aside()
-    if folder.is_complete():
-        progress.stage(_label(job, "done before"), 0)
-        return folder
-    with folder.lock():
-        _resume(job, spec, folder, backbone, pool, phases, progress)
+    if not folder.is_complete():
+        if folder.is_locked():
+            progress.stage(_label(job, "waiting for another process that computes this run"), 0)
+        with folder.lock(wait_s=-1):
+            if not folder.is_complete():
+                _resume(job, spec, folder, backbone, pool, phases, progress)
     return folder
 
 

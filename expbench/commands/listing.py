@@ -2,11 +2,15 @@
 
 import json
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from expbench.registry import MethodInfo, method_table, select_tasks
+
+WIDE = 110
+"""Columns of a terminal from which titles are shown."""
 
 
 def list_tasks(*, as_json: bool) -> None:
@@ -31,11 +35,18 @@ def list_tasks(*, as_json: bool) -> None:
         ]
         print(json.dumps(lines, ensure_ascii=False, indent=1))
         return
-    grid = Table("task", "version", "scenario", "group", "metric", "source", "title")
+    console = Console()
+    wide = console.width >= WIDE
+    grid = Table("task", "v", "group", "metric", "source", *(["title"] if wide else []))
+    grid.box = box.SIMPLE_HEAD
+    scenario = tasks[0].scenario
     for t in tasks:
-        cells = (t.name, str(t.version), t.scenario, t.group, t.metric, t.source.dataset, t.title)
-        grid.add_row(*map(escape, cells))
-    Console().print(grid)
+        if t.scenario != scenario:
+            grid.add_section()
+            scenario = t.scenario
+        cells = (t.name, str(t.version), t.group, t.metric, t.source.dataset)
+        grid.add_row(*map(escape, (*cells, *([t.title] if wide else []))))
+    console.print(grid)
 
 
 def list_methods(*, as_json: bool) -> None:
@@ -61,6 +72,7 @@ def list_methods(*, as_json: bool) -> None:
         print(json.dumps(lines, ensure_ascii=False, indent=1))
         return
     grid = Table("method", "version", "learns from", "from", "what it does")
+    grid.box = box.SIMPLE_HEAD
     for m in good:
         learns = "pool" if m.uses_experience else "train labels" if m.reference else "nothing"
         grid.add_row(*map(escape, (m.name, str(m.version), learns, m.origin, m.summary)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from expbench import sandbox
 from expbench.console import say
+from expbench.jobs import require_isolation
 from expbench.records import RunFolder, find_run, find_runs
 from expbench.registry import get_task
 from expbench.runner import Regrade, regrade
@@ -42,8 +43,7 @@ def regrade_runs(
 def _regrade(folder: RunFolder, data_dir: Path | None) -> Regrade:
     spec = folder.info["spec"]
     task = get_task(spec["task"])
-    if task.kind == "code":
-        sandbox.require()
+    require_isolation([task])
     data = load(
         task,
         suite=spec["suite"],

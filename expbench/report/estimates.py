@@ -23,18 +23,25 @@ def estimate_mean(scores: Sequence[float | None]) -> Estimate:
 
 
 def estimate_macro(strata: Mapping[str, Sequence[float | None]]) -> Estimate:
-    """Estimate the mean over strata of the mean within each, resampling within strata.
+    """Estimate the mean over strata of the mean within each; None counts as 0.
 
-    The bootstrap has a fixed seed. It draws a stratum's n scores with replacement.
+    Rates get a normal interval whose variance is the sum over strata of p(1 - p) / n, each with two
+    successes and two failures added (Agresti and Coull 1998), so that a stratum of few molecules
+    that are all right does not look certain. Other scores get a bootstrap within strata (n draws
+    with replacement, fixed seed).
     """
     import numpy as np
 
+    values = [np.array([score or 0.0 for score in strata[name]]) for name in sorted(strata)]
+    mean = float(np.mean([v.mean() for v in values]))
+    if all(np.isin(v, (0.0, 1.0)).all() for v in values):
+        rates = [((v.sum() + 2) / (len(v) + 4), len(v) + 4) for v in values]
+        error = 1.96 * sum(p * (1 - p) / n for p, n in rates) ** 0.5 / len(values)
+        return (mean, max(0.0, mean - error), min(1.0, mean + error))
     rng = np.random.default_rng(0)
-    means, resampled = [], np.zeros(RESAMPLES)
-    for name in sorted(strata):
-        values = np.array([score or 0.0 for score in strata[name]])
-        means.append(values.mean())
-        draws = rng.integers(0, len(values), size=(RESAMPLES, len(values)))
-        resampled += values[draws].mean(axis=1) / len(strata)
+    resampled = np.zeros(RESAMPLES)
+    for v in values:
+        draws = rng.integers(0, len(v), size=(RESAMPLES, len(v)))
+        resampled += v[draws].mean(axis=1) / len(values)
     low, high = np.quantile(resampled, [0.025, 0.975])
-    return (float(np.mean(means)), float(low), float(high))
+    return (mean, float(low), float(high))

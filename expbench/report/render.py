@@ -40,30 +40,52 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def print_boards(boards: Iterable[Board], *, width: int | None = None) -> None:
-    """Print all boards to standard output."""
+    """Print all boards to standard output; a table too wide for the screen comes in parts."""
     from rich.console import Console
 
     console = Console(highlight=False, width=width)
     for board in boards:
         console.rule(board.name)
         for table in board.tables:
-            console.print(_rich_table(table))
+            for columns in _parts(table, console.width):
+                console.print(_rich_table(table, columns))
             for note in table.notes:
                 console.print(f"  {note}", style="dim", markup=False)
             console.print()
 
 
-def _rich_table(table: Table) -> Any:
+def _parts(table: Table, width: int) -> list[list[int]]:
+    """Split columns so that each part fits; the first column heads every part."""
+    needed = [
+        max(len(text) for text in (name, *(_text(row[i]) for row in table.rows))) + 2
+        for i, name in enumerate(table.columns)
+    ]
+    parts = [[0]]
+    for i in range(1, len(needed)):
+        if len(parts[-1]) > 1 and sum(needed[j] for j in parts[-1]) + needed[i] + 2 > width:
+            parts.append([0])
+        parts[-1].append(i)
+    return parts
+
+
+def _rich_table(table: Table, columns: Sequence[int]) -> Any:
+    from rich import box
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    grid = RichTable(title=escape(table.title), title_justify="left", title_style="bold")
-    for index, name in enumerate(table.columns):
-        grid.add_column(escape(name), justify="right" if index else "left", no_wrap=index == 0)
+    grid = RichTable(
+        title=escape(table.title),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+    )
+    for i in columns:
+        grid.add_column(escape(table.columns[i]), justify="right" if i else "left", no_wrap=True)
     for index, row in enumerate(table.rows):
         if index in table.rules:
             grid.add_section()
-        grid.add_row(*(escape(_text(cell)) for cell in row))
+        grid.add_row(*(escape(_text(row[i])) for i in columns))
     return grid
 
 

@@ -1,11 +1,12 @@
 """Tables as values: built once from rows, shown in the terminal, as Markdown or as JSON."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from expbench.report.rows import ROLES, RunRow, label_methods, same_edition
+from expbench.core import Role
+from expbench.report.rows import RunRow, label_methods, same_edition
 
 Cell = str | float | int | None
 SCENARIOS = ("general", "pharma-chemistry", "recommendation")
@@ -31,6 +32,42 @@ class Board:
     name: str
     tables: tuple[Table, ...]
     rows: tuple[RunRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The runs of one method, added up."""
+
+    rows: tuple[RunRow, ...]
+
+    @property
+    def covered(self) -> int:
+        """Number of tasks."""
+        return len({row.task for row in self.rows})
+
+    @property
+    def answered(self) -> int:
+        """Number of answers, at least 1 so that a share of none is 0."""
+        return sum(row.answered for row in self.rows) or 1
+
+    def per_sample(self, role: Role) -> float:
+        """Tokens of a role an answer."""
+        return round(sum(row.tokens[role] for row in self.rows) / self.answered, 1)
+
+    @property
+    def per_right_answer(self) -> float | None:
+        """Tokens of all roles over the sum of scores; None where nothing was right."""
+        earned = sum(row.earned for row in self.rows)
+        spent = sum(sum(row.tokens.values()) for row in self.rows)
+        return round(spent / earned, 1) if earned else None
+
+    def share(self, count: str) -> str:
+        """Share of answers that a counter of the rows counts, in percent."""
+        return f"{sum(getattr(row, count) for row in self.rows) / self.answered:.0%}"
+
+    def seconds(self, phase: str) -> float:
+        """Seconds of a phase."""
+        return sum(row.seconds.get(phase, 0.0) for row in self.rows)
 
 
 def boards(rows: Iterable[RunRow]) -> list[Board]:
@@ -85,7 +122,7 @@ def accuracy_table(rows: Sequence[RunRow], notes: Iterable[str] = ()) -> Table:
     if len(tasks) > 1:
         for name, inside in [*scopes, ("all tasks", tasks)]:
             row_means = [_mean_cell([cells[t, c] for t in inside]) for c in columns]
-            means.append((f"mean of {name}", None, len(inside), *row_means))
+            means.append((f"mean: {name}", None, len(inside), *row_means))
     return Table(
         title="Accuracy: score in percent [95 % interval]",
         columns=("task", "metric", "n", *columns),
@@ -99,10 +136,10 @@ def _score_cell(rows: Sequence[RunRow]) -> Cell:
     if not rows:
         return None
     if any(row.answered < row.samples for row in rows):
-        return f"{sum(r.answered for r in rows)}/{sum(r.samples for r in rows)} answered"
+        return f"{sum(r.answered for r in rows)}/{sum(r.samples for r in rows)} done"
     errors = sum(row.errors for row in rows)
     score, low, high = (fmean(100 * getattr(r, f) for r in rows) for f in ("score", "low", "high"))
-    text = f"{score:.1f} [{low:.0f}, {high:.0f}]"
+    text = f"{score:.1f} [{low:.0f},{high:3.0f}]"
     return f"{text} !{errors}" if errors else text
 
 
@@ -132,53 +169,34 @@ def _accuracy_notes(rows: Sequence[RunRow], labels: Mapping[str, str]) -> list[s
     return notes
 
 
+COSTS: tuple[tuple[str, Callable[[Cost], Cell]], ...] = (
+    ("tasks", lambda c: c.covered),
+    ("prompt tokens / sample", lambda c: c.per_sample("prompt")),
+    ("retrieved tokens / sample", lambda c: c.per_sample("retrieved")),
+    ("generated tokens / sample", lambda c: c.per_sample("generated")),
+    ("tokens / right answer", lambda c: c.per_right_answer),
+    ("truncated answers", lambda c: c.share("truncated")),
+    ("no answer read", lambda c: c.share("unread")),
+    ("seconds / sample", lambda c: round(c.seconds("answer") / c.answered, 3)),
+    ("tokens to collect the pool", lambda c: sum(row.pool_tokens for row in c.rows)),
+    ("seconds to learn", lambda c: round(c.seconds("fit"), 1)),
+)
+
+
 def token_table(rows: Sequence[RunRow]) -> Table:
-    """Methods down: tokens a sample by role, tokens a right answer, seconds, cost of learning."""
+    """Costs down, methods across."""
     labels = label_methods(rows)
-    by_label: dict[str, list[RunRow]] = defaultdict(list)
-    for row in rows:
-        by_label[labels[row.run_id]].append(row)
-    tasks = len({row.task for row in rows})
-    body = [_cost_row(label, by_label[label], tasks) for label in _columns(rows, labels)]
+    columns = _columns(rows, labels)
+    costs = [Cost(rows=tuple(r for r in rows if labels[r.run_id] == c)) for c in columns]
     return Table(
-        title="Cost: tokens and seconds",
-        columns=(
-            "method",
-            "tasks",
-            "prompt / sample",
-            "retrieved / sample",
-            "generated / sample",
-            "tokens / right answer",
-            "truncated",
-            "no answer read",
-            "s / sample",
-            "pool tokens",
-            "fit s",
-        ),
-        rows=tuple(body),
+        title="Cost",
+        columns=("", *columns),
+        rows=tuple((name, *(read(cost) for cost in costs)) for name, read in COSTS),
         notes=(
             "Prompt: the task's words and the chat template; retrieved: what a method adds from "
             "experience; generated: what the model wrote.",
-            "Pool tokens: collecting the shared experience; counted for every method that reads it.",
+            "The pool's tokens are counted for every method that learns from it.",
         ),
-    )
-
-
-def _cost_row(label: str, rows: Sequence[RunRow], tasks: int) -> tuple[Cell, ...]:
-    answered = sum(row.answered for row in rows) or 1
-    tokens = {role: sum(row.tokens[role] for row in rows) for role in ROLES}
-    earned = sum(row.earned for row in rows)
-    covered = len({row.task for row in rows})
-    return (
-        label,
-        covered if covered == tasks else f"{covered} of {tasks}",
-        *(round(tokens[role] / answered, 1) for role in ROLES),
-        round(sum(tokens.values()) / earned, 1) if earned else None,
-        f"{sum(row.truncated for row in rows) / answered:.0%}",
-        f"{sum(row.unread for row in rows) / answered:.0%}",
-        round(sum(row.seconds.get("answer", 0.0) for row in rows) / answered, 3),
-        sum(row.pool_tokens for row in rows),
-        round(sum(row.seconds.get("fit", 0.0) for row in rows), 1),
     )
 
 
