@@ -39,7 +39,8 @@ format: $(VENV)/.dev ## Rewrite the sources in the house format.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev ## Measure speed beside a peer: generation, code grading, memory.
+bench: $(VENV)/.dev ## Measure: start-up, code grading and generation beside a peer, memory.
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/code_grading.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/generation.py

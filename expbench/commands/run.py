@@ -9,6 +9,7 @@ from pathlib import Path
 from expbench import sandbox
 from expbench.config import parse_settings
 from expbench.console import Bars, say
+from expbench.core import Model
 from expbench.errors import ConfigError, ExpBenchError
 from expbench.jobs import Backbone, Plan, plan
 from expbench.models import load_model
@@ -52,14 +53,15 @@ def run_jobs(request: Request) -> None:
         raise ConfigError("--suite and --data-dir exclude each other; give one of them.")
     sandbox.configure(unsafe=request.unsafe_code)
     todo = _plan(request)
-    preset = get_preset(request.preset)
-    backbone = Backbone(
-        lambda: load_model(
-            request.model or preset.model, device=request.device, dtype=request.dtype
-        )
-    )
-    for name, reason in {**todo.missing, **todo.declined}.items():
-        say(f"Not run: {name}: {reason}")
+    name = request.model or get_preset(request.preset).model
+
+    def load_backbone() -> Model:
+        say(f"Loading {name}; the first time its files are fetched and checked.")
+        return load_model(name, device=request.device, dtype=request.dtype)
+
+    backbone = Backbone(load_backbone)
+    for left_out, reason in {**todo.missing, **todo.declined}.items():
+        say(f"Not run: {left_out}: {reason}")
     rows, failed = _work(todo, backbone, request)
     if request.as_json:
         print(json.dumps({"boards": as_json(boards(rows)), "not_run": dict(todo.missing)}))
