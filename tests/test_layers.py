@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "grading": {"core", "errors"},
     "records": {"core", "errors"},
     "provenance": set(),
-    "experience": {"core", "errors", "records"},
+    "experience": {"core", "errors", "data", "records"},
     "runner": {
         "core", "errors", "sandbox", "experience", "grading", "provenance", "records", "registry",
         "suites",

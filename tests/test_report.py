@@ -165,7 +165,7 @@ def test_costs_are_added_up_over_sessions_and_samples(tmp_path: Path) -> None:
     assert row.seconds == {"grade": 3.0, "answer": 2.0}
     [board] = boards([row])
     cost = board.tables[1]
-    line = dict(cost.rows)  # type: ignore[arg-type]
+    line: dict[Any, Any] = dict(cost.rows)  # type: ignore[arg-type]
     assert line["prompt tokens / sample"] == 10.0
     assert line["tokens / right answer"] == 34.0
 

@@ -4,28 +4,11 @@ Two samples are the same if any of these agree: the id, the normalised text, the
 together with the property, the user of a recommendation sample.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 from expbench.core import Question
+from expbench.data.draws import normalised
 from expbench.errors import DataError
-
-_END_MARKS = re.compile(r"""[.,;:!?"'“”‘’]+(?=\s|$)""")
-
-
-def normalise_text(text: str) -> str:
-    """Fold case, width, encoding of accents, spaces and punctuation after words.
-
-    Signs inside a formula stay, or `2 + 3` and `2 - 3` would be one question.
-
-    >>> normalise_text("What is  2 + 2?") == normalise_text("what is 2 + 2")
-    True
-    >>> normalise_text("2 + 3") == normalise_text("2 - 3")
-    False
-    """
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(_END_MARKS.sub(" ", folded).split())
 
 
 def identities(question: Question) -> set[tuple[str, ...]]:
@@ -42,7 +25,7 @@ def identities(question: Question) -> set[tuple[str, ...]]:
         found.add(("user", question.task, str(features["user"])))
     else:
         parts = (question.input, *sorted(question.choices))
-        text = "\x1f".join(normalise_text(part) for part in parts)
+        text = "\x1f".join(normalised(part) for part in parts)
         if text.strip("\x1f "):
             found.add(("text", text))
     return found
