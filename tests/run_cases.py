@@ -68,7 +68,7 @@ def code_case(case: Case) -> Found:
 
 
 def chem_case(case: Case) -> Found:
-    return {
+    checks: dict[str, Callable[[Case], Found]] = {
         "answer": chem_answer,
         "metric": chem_metric,
         "validity": molecule_validity,
@@ -78,7 +78,8 @@ def chem_case(case: Case) -> Found:
         "scaffold_groups": molecule_groups,
         "overlap": molecule_overlap,
         "conflicts": molecule_conflicts,
-    }[case["input"]["kind"]](case)
+    }
+    return checks[case["input"]["kind"]](case)
 
 
 def chem_answer(case: Case) -> Found:
@@ -108,7 +109,7 @@ def molecule_validity(case: Case) -> Found:
 def molecule_pair(case: Case) -> Found:
     from expbench import molecules
 
-    names = {
+    names: dict[str, Callable[[str], str]] = {
         "same_canonical": molecules.canonical,
         "same_ignoring_stereo": molecules.canonical_no_stereo,
         "same_parent": molecules.parent,
@@ -210,7 +211,7 @@ def stats_case(case: Case) -> Found:
 
 
 def stats_metric(given: Case) -> Found:
-    return {
+    checks: dict[str, Callable[[], Found]] = {
         "wilson95": lambda: {"interval": list(stats.wilson_interval(given["correct"], given["n"]))},
         "standard error of the mean": lambda: spread(given["scores"]),
         "mean pass@1 over tasks": lambda: {
@@ -222,7 +223,8 @@ def stats_metric(given: Case) -> Found:
         "pass@k": lambda: {"value": stats.pass_at_k(given["n"], given["c"], given["k"])},
         "bootstrap": resampling,
         "bootstrap95": lambda: bootstrap(given),
-    }[given["metric"]]()
+    }
+    return checks[given["metric"]]()
 
 
 def spread(scores: Sequence[float]) -> Found:

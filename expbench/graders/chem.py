@@ -31,7 +31,7 @@ _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n")
 _LEADING = re.compile(
     r"(?:[\s:=,\-]|(?:so|therefore|thus|hence|clearly|simply|definitely|and)\b)*+", re.I
 )
-_STATED = re.compile(r"\s*+(?:[,:()\-–—]|$|(?:it|this|the|because|since)\b)", re.I)
+_STATED = re.compile(r"\s*+(?:[.!,:()\-–—]|$|(?:it|this|the|because|since)\b)", re.I)
 _SPEAKER = re.compile(r"^(?:A|Assistant)\s?:\s?")
 _MAX_WORDS = 8
 """Longest reply in which the word counts anywhere: "I would say no"."""
@@ -126,7 +126,9 @@ def _sentence(text: str, start: int) -> str:
 def _statement(sentence: str, question: str) -> YesNo | None:
     """Read one committed sentence: the word it begins with or alone contains, or a property."""
     # "No evidence" begins with a determiner, not with the answer.
-    words = [w for w in _WORD.finditer(sentence[:MAX_CLAUSE]) if w[1] or _STATED.match(sentence, w.end())]
+    words = [
+        w for w in _WORD.finditer(sentence[:MAX_CLAUSE]) if w[1] or _STATED.match(sentence, w.end())
+    ]
     said = {_polarity(word) for word in words}
     if words and words[0].start() == 0 and not re.match(r"\w+\s+and\s+no\b", sentence, re.I):
         return _polarity(words[0])

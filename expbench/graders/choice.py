@@ -196,7 +196,7 @@ def _label_line(text: str, menu: Menu) -> set[str]:
 
 
 def _option_line(text: str, menu: Menu) -> set[str]:
-    """Read lines that are a label with its option text, or a first line that begins `B.` or `B,`."""
+    """Read lines that are a label with its option text, or a first line that begins `B.`, `B,`."""
     found: set[str] = set()
     for i, line in enumerate(filter(None, map(str.strip, text.splitlines()))):
         marked = menu.mark(line)

@@ -8,7 +8,7 @@ from functools import lru_cache
 FIRST = 0xE000
 MARK = "[\ue000-\uf8ff]"
 
-_CONNECTIVES = r"is|was|because|since|as|and|or|but|not|isn't|instead|excluded|wrong"
+_CONNECTIVES = r"is|was|because|since|as|and|or|but|not|isn't|instead|rather|over|excluded|wrong"
 _MARKUP = re.compile(
     r"\\(?:text|textbf|mathrm|mathbf|boxed|fbox)\s{0,4}\{|\\[()\[\]]|(?<!\w)'|'(?!\w)|[*_`\"$“”„{}]"
 )

@@ -13,14 +13,15 @@ from expbench.core import Output, Sample, Score
 from expbench.errors import GradingError
 from expbench.graders import math_pool
 from expbench.graders.math_equal import equivalent
-from expbench.graders.math_text import MAX_LENGTH
+from expbench.graders.math_text import MAX_LENGTH, is_huge
 from expbench.graders.reply import MAX_STATEMENTS, drafts, graded_part, marked_answer
 
 DEADLINE_SECONDS = 5.0
 """Longest computer algebra for one answer."""
 
 _CUE = re.compile(
-    r"####|\b(?:answer|solution|result)s?\b(?P<words>[^.\n:=#]{0,40}?)(?:\b(?:is|are|be)\b|[:=：])"
+    r"####|\b(?:answer|solution|result)s?\b"
+    r"(?:(?P<words>[^.\n:=#]{0,40}?)\b(?:is|are|be)\b|(?: ?\([^()\n]{0,30}\))?[ *_]{0,4}[:=：])"
     r"|答案(?:是|为|為)?[:：]?",
     re.I,
 )
@@ -34,7 +35,18 @@ _CLAUSE_END = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.,/^])[-−+]?\s?[$€£¥₹]?\d[\d,]*(?:\.\d+)?(?:/\d+)?(?![\w^])")
 _VALUE_START = re.compile(r"[-−+±(\[{$€£¥₹√π∞\\]|\.?\d|[A-Za-z](?:[\s^*/+=(_<>-]|$)")
-_TOWER = re.compile(r"\d+(?:\s?\^\s?[{(]?\s?\d+)+")
+_SHORT_WORDS = re.compile(
+    r"(?!(?:let|we|i|to|first|the|she|he|it|they|step|in)\b)\S+(?: \S+){0,2}$", re.I
+)
+_QUANTITY = re.compile(
+    r"([-−+]?\s?[$€£¥₹]?\s?\d[\d,]*(?:\.\d+)?(?:\s?/\s?\d+|\s\d+/\d+)?\s?%?"
+    r"(?:\s(?:hundred|thousand|million|billion|trillion)\b)?)"
+    r"\s(?=[A-Za-z][\w&]|a\s)"
+    r"(?!.*(?:[\\^=+*_]|\b(?:and|or|to|plus|minus|times|over|mod|remainder)\s\S?\d|,\s\S?\d))"
+)
+"""An amount and what it counts ("$18 every day at the market"); not two amounts, not a formula."""
+_CALCULATOR = re.compile(r"<<[^<>\n]{0,200}>>")
+"""GSM8K's calculator notes, as in "3*4 = <<3*4=12>>12", which models copy."""
 _REFUSAL = re.compile(
     r"\b(?:(?:do not|don't|did not|cannot|can't|could not|couldn't|not) "
     r"(?:know|knowable|determine|be determined|solve|answer|find|work|sure|enough|possible|say)|"
@@ -84,7 +96,7 @@ def compare(reference: str, answer: str) -> math_pool.Comparison:
     def leaf_equal(gold: str, given: str) -> bool:
         if troubles:
             return False
-        if _is_huge(given) or _is_huge(gold):
+        if is_huge(given) or is_huge(gold):
             troubles.append("refused: the number is too large to compute")
             return False
         left = end - time.monotonic()
@@ -108,9 +120,9 @@ def read_math(text: str, *, complete: bool = True) -> str | None:
     >>> read_math(r"\boxed{1}, no: \boxed{\frac{3}{8}}"), read_math("So it is \\boxed{12")
     ('\\frac{3}{8}', None)
     >>> read_math("16 - 3 = 13, and 13 - 4 = 9 eggs."), read_math("I do not know.")
-    ('9 eggs', None)
+    ('9', None)
     """
-    part = graded_part(text)
+    part = _CALCULATOR.sub("", graded_part(text))
     for draft in reversed(drafts(part)):
         answer = _explicit(draft, complete=complete)
         if answer is not None:
@@ -134,11 +146,11 @@ def _last_statement(text: str) -> str | None:
             continue
         if _REFUSAL.search(clause):
             return ""
-        if _VALUE_START.match(clause) or (clause and len(clause.split()) <= 3):
+        if _VALUE_START.match(clause) or _SHORT_WORDS.match(clause):
             return _last_side(clause)
         numbers = _NUMBER.findall(clause)
         if len(numbers) == 1 and cue[0] != "#":
-            return clause[clause.index(numbers[0]) :].strip()
+            return _amount(clause[clause.index(numbers[0]) :].strip())
     return None
 
 
@@ -151,9 +163,16 @@ def _clause(text: str, start: int) -> str:
     return text[start : end.start() if end else stop].strip(" \t*_`\"'")
 
 
+def _amount(clause: str) -> str:
+    """Keep the amount of a clause that says how much of what."""
+    amount = _QUANTITY.match(clause)
+    return amount[1] if amount else clause
+
+
 def _last_side(clause: str) -> str:
     """Take what follows the last equals sign of a worked-out sum."""
-    return clause if "," in clause else clause.rpartition("=")[2].strip() or clause
+    side = clause if "," in clause else clause.rpartition("=")[2].strip()
+    return _amount(side or clause)
 
 
 def _implied(text: str) -> str | None:
@@ -166,30 +185,11 @@ def _implied(text: str) -> str | None:
     start = max(text.rfind(mark, 0, last.start() if last else len(text)) for mark in ("\n", ". "))
     if equals > start:
         clause = _clause(text, equals + (1 if text[equals] == "=" else 7))
-        if _VALUE_START.match(clause) and not _REFUSAL.search(text, equals):
-            return clause
-    if last is None or _REFUSAL.search(text, last.end()):
+        # "= 8 legs after 15 days" is 8; "= 8 legs, which makes 15" goes on to 15.
+        within = last is None or not re.search(r"[,;\n]\s|\. ", text[equals : last.start()])
+        if _VALUE_START.match(clause) and within and not _REFUSAL.search(text, equals):
+            return _amount(clause)
+    denied = last and re.search(r"(?:\bnot|n't)\s+(?:be )?$", text[: last.start()][-20:])
+    if last is None or denied or _REFUSAL.search(text, last.end()):
         return None
     return last[0].strip()
-
-
-def _is_huge(expression: str) -> bool:
-    """Refuse what cannot be computed: factorials of large or computed numbers, power towers.
-
-    What slips through is stopped by the worker's limits; this only saves the time.
-    """
-    if re.search(r"\d{5}\s*!|!\s*[)}]*\s*!", expression):
-        return True
-    if re.search(r"[)}]\s*!", expression) and re.search(r"\^|\d{5}", expression):
-        return True
-    return any(_tower_is_huge(tower) for tower in _TOWER.findall(expression))
-
-
-def _tower_is_huge(tower: str) -> bool:
-    """Tell whether a tower of integers, such as 2^{2^{16}}, has more than about a million bits."""
-    *bases, value = (int(number[:20]) for number in re.findall(r"\d+", tower))
-    for base in reversed(bases):
-        if base > 1 and value * base.bit_length() > 2**20:
-            return True
-        value = base**value
-    return False

@@ -16,9 +16,11 @@ LeafEqual = Callable[[str, str], bool]
 MAX_PARTS = 40
 """Most elements of a list that are compared one by one."""
 
-_NAME = re.compile(r"^(?:\\?[A-Za-z]+(?:_\{?\w+\}?)?|[A-Za-z]\([A-Za-z]\))\s*(?:=|\\in )\s*(?=\S)")
+_NAME = re.compile(
+    r"^(?:\\?[A-Za-z]+(?:_\{?\w+\}?)?|[A-Za-z]\([A-Za-z]\))\s*(?:=|\\in(?![A-Za-z]))\s*(?=\S)"
+)
 _BASED = re.compile(r"^([0-9A-F]+)\s*_\s*\{?\s*(\d+)\s*\}?$")
-_MATRIX = re.compile(r"^\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}$", re.S)
+_MATRIX = re.compile(r"^\\begin\{([pbB]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}$", re.S)
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _TRAILING_UNIT = re.compile(r"(?<=[\d})\]])(?:\s+(?:[A-Za-z]{3,}|[cmk]m)(?:\^\{?\d\}?)?)+$")
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|cup|cap|setminus|mathbb)\b")
@@ -114,7 +116,7 @@ def _drop_names(ref: str, ans: str) -> tuple[str, str]:
 
 def _is_words(text: str) -> bool:
     """Tell whether a reference is words, such as `even` or `(C)`, and no formula."""
-    return bool(re.fullmatch(r"[\W_]*[^\W\d_]{2,}[^\d\\=+*/^<>]*", text)) or bool(
+    return bool(re.fullmatch(r"[^\w\\]*[^\W\d_]{2,}[^\d\\=+*/^<>]*", text)) or bool(
         re.fullmatch(r"\([A-Z]\)", text)
     )
 

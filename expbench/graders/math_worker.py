@@ -1,8 +1,8 @@
 """Worker process that compares two LaTeX expressions with math-verify; started by `math_pool`.
 
 It is run as a file, not imported, and needs only math-verify. Protocol, one JSON object a line: it
-writes `{}` when it is ready; then it reads `{"gold": ..., "answer": ..., "seconds": ...}` and writes
-`{"equal": true}`, `{"equal": false}`, or `{"refused": "reason"}` where it had no means to finish.
+writes `{}` when it is ready; then it reads `{"gold": ..., "answer": ..., "seconds": ...}` and
+writes `{"equal": true}`, `{"equal": false}`, or `{"refused": "reason"}` where it could not finish.
 """
 
 import json
@@ -19,8 +19,8 @@ except ImportError:  # Windows has no resource limits; the parent's deadline sti
 
 MEMORY_BYTES = 2 * 1024**3
 """Address space of a worker: math-verify itself takes about 0.4 GiB."""
-DIGITS = 60
-"""Decimals to which a decimal number and an exact expression must agree to be called equal."""
+GUARD_DIGITS = 20
+"""Decimals beyond the written ones to which a decimal number must agree with an exact one."""
 
 
 def parse(text: str) -> list[Any]:
@@ -37,8 +37,12 @@ def parse(text: str) -> list[Any]:
     return found
 
 
-def differ_in_value(gold: Any, answer: Any) -> bool:
-    """Tell whether two numbers that math-verify calls equal agree only up to rounding."""
+def differ_in_value(gold: Any, answer: Any, digits: int) -> bool:
+    """Tell whether two numbers that math-verify calls equal agree only up to rounding.
+
+    A decimal of `digits` characters that equals an exact number agrees with it in any further
+    digit; one that was rounded does not.
+    """
     from sympy import Expr, nsimplify  # type: ignore[import-untyped]
 
     if not (isinstance(gold, Expr) and isinstance(answer, Expr)):
@@ -46,7 +50,7 @@ def differ_in_value(gold: Any, answer: Any) -> bool:
     difference = nsimplify(gold, rational=True) - nsimplify(answer, rational=True)
     if difference.free_symbols:
         return False
-    return bool(abs(difference.evalf(DIGITS)) > 10 ** -(DIGITS // 2))
+    return bool(abs(difference.evalf(digits + 2 * GUARD_DIGITS)) > 10 ** -(digits + GUARD_DIGITS))
 
 
 def equal(gold: str, answer: str) -> bool:
@@ -60,8 +64,9 @@ def equal(gold: str, answer: str) -> bool:
     # so it is off; the parent kills this process instead.
     if not verify(golds, answers, float_rounding=15, numeric_precision=30, timeout_seconds=None):
         return False
-    exact = any("." in text for text in (gold, answer))
-    return not (exact and differ_in_value(golds[0], answers[0]))
+    decimal = "." in gold or "." in answer
+    digits = len(gold) + len(answer)
+    return not (decimal and differ_in_value(golds[0], answers[0], digits))
 
 
 def limit_memory() -> None:

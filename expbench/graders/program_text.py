@@ -41,21 +41,18 @@ def extract_code(reply: str, *, prompt: str, entry_point: str) -> str | None:
     text = _graded(reply).replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     fences = [i for i, line in enumerate(lines) if _FENCE.match(line)][:_MAX_FENCES]
-    blocks = list(_blocks(lines, fences, entry_point))
+    blocks = [b for b in _blocks(lines, fences, entry_point) if b.strip()]
     whole = [block for block in blocks if _defines(block, entry_point)]
-    if whole:
-        return _with_prompt(whole[-1], prompt, entry_point)
-    for block in reversed(blocks):
-        continued = _continued(block, prompt, entry_point)
-        if continued:
-            return continued
-    bare = lines[: fences[0]] if fences and not blocks else lines
-    program = _amid_prose(bare, entry_point) if not blocks else None
+    # What stands before a lone closing fence, or all of a reply without fences.
+    bare = lines[: fences[0]] if fences else lines
+    program = whole[-1] if whole else _amid_prose(bare, entry_point)
     if program:
         return _with_prompt(program, prompt, entry_point)
-    if not blocks:
-        return _continued("\n".join(bare), prompt, entry_point) or _unparsable(bare, entry_point)
-    return _with_prompt(blocks[-1], prompt, entry_point)
+    for body in (*reversed(blocks), "\n".join(bare)):
+        continued = _continued(body, prompt, entry_point)
+        if continued:
+            return continued
+    return _with_prompt(blocks[-1], prompt, entry_point) if blocks else _broken(bare, entry_point)
 
 
 def _graded(reply: str) -> str:
@@ -182,7 +179,7 @@ def _calls(statement: ast.Expr) -> bool:
     return isinstance(statement.value, ast.Call | ast.Yield | ast.YieldFrom)
 
 
-def _unparsable(lines: list[str], entry_point: str) -> str | None:
+def _broken(lines: list[str], entry_point: str) -> str | None:
     """Return code with a syntax error from the function's own line on; None for mere prose."""
     heads = [i for i, line in enumerate(lines) if re.match(rf"\s*def {entry_point}\b", line)]
     return "\n".join(lines[heads[0] :]) if heads else None

@@ -79,12 +79,11 @@ def _json_name(item: Any) -> str | None:
 def _from_lines(text: str, catalogue: Catalogue) -> list[int]:
     """Read the last list whose items are candidates; numbering that starts again is a new list."""
     blocks: list[list[_Entry]] = [[]]
-    previous = 0
     for line in text.splitlines()[-MAX_LINES:]:
         for entry in _entries(re.sub(r"\s+", " ", line[:MAX_LINE]).strip(), catalogue):
-            if entry.number == 1 and previous > 1:
+            numbers = [other.number for other in blocks[-1] if other.number is not None]
+            if entry.number == 1 and numbers[:2] == [1, 2]:
                 blocks.append([])
-            previous = previous if entry.number is None else entry.number
             blocks[-1].append(entry)
     for block in reversed(blocks):
         found = _resolve([entry.text for entry in block if entry.text], catalogue)
@@ -112,10 +111,10 @@ def _entries(line: str, catalogue: Catalogue) -> list[_Entry]:
         return [_Entry(int(numbered[1]), body[numbered.end() :].strip())]
     if catalogue.title(body) is not None:
         return [_Entry(None, body)]
-    for part in (body, body.partition(":")[2]):
-        items = _one_line_list(part.strip(), catalogue)
-        if items:
-            return [_Entry(None, item) for item in items]
+    parts = (body, body.partition(":")[2].strip())
+    items = max((_one_line_list(part, catalogue) for part in parts), key=len)
+    if items:
+        return [_Entry(None, item) for item in items]
     bulleted = line[:1] in "-*+•" and len(line) > 1
     return [_Entry(None, body)] if bulleted else []
 
