@@ -73,14 +73,14 @@ class Bars:
         """Report a finished job: its line stays on the screen."""
         self._bars.update(self._all, completed=samples)
         if self._plain:
-            stderr.print(line)
+            stderr.print(line, soft_wrap=True)
         elif not self._bars.disable:
-            self._bars.console.print(line)
+            self._bars.console.print(line, soft_wrap=True)
 
 
 def say(text: str) -> None:
     """Print one line for people."""
-    stderr.print(text)
+    stderr.print(text, markup=False, soft_wrap=True)
 
 
 class Download:

@@ -56,7 +56,7 @@ def run_jobs(request: Request) -> None:
     name = request.model or get_preset(request.preset).model
 
     def load_backbone() -> Model:
-        say(f"Loading {name}; the first time its files are fetched and checked.")
+        say(f"Loading the backbone {name}; its files are fetched the first time.")
         return load_model(name, device=request.device, dtype=request.dtype)
 
     backbone = Backbone(load_backbone)
@@ -100,7 +100,7 @@ def _work(todo: Plan, backbone: Backbone, request: Request) -> tuple[list[RunRow
     samples = 0
     with Bars(todo.samples, quiet=request.as_json) as bars:
         for job in todo.jobs:
-            name = f"{job.task.name:<16} {job.method.name:<12} seed {job.seed}"
+            name = f"{job.task.name:<14} {job.method.name:<9} seed {job.seed}"
             start = time.perf_counter()
             try:
                 folder: RunFolder = execute(job, backbone, bars, force=request.force)
@@ -113,10 +113,10 @@ def _work(todo: Plan, backbone: Backbone, request: Request) -> tuple[list[RunRow
                 samples += len(job.data.test)
             rows.append(row)
             seconds = time.perf_counter() - start
-            bars.finished(samples, f"{name}  {_result(row)}  {seconds:6.1f} s  {row.run_id}")
+            bars.finished(samples, f"{row.run_id} {name} {_result(row)} {seconds:6.1f} s")
     return rows, failed
 
 
 def _result(row: RunRow) -> str:
-    text = f"{row.metric} {100 * row.score:5.1f} [{100 * row.low:3.0f}, {100 * row.high:3.0f}]"
+    text = f"{row.metric:<11} {100 * row.score:5.1f} [{100 * row.low:3.0f},{100 * row.high:3.0f}]"
     return f"{text}, {row.errors} errors" if row.errors else text

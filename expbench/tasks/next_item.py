@@ -21,7 +21,7 @@ from itertools import islice
 from expbench.core import Rows, Sample, Split
 from expbench.data import Row, note
 from expbench.data.draws import draw_indices, first_half, shuffled
-from expbench.errors import DataError
+from expbench.errors import DataError, MissingData
 
 HISTORY = 20
 CANDIDATES = 20
@@ -89,15 +89,15 @@ def load_ranking(rows: Rows, catalogue: Catalogue) -> Mapping[Split, Sequence[Sa
     """Turn interactions and items into ranking samples.
 
     Raises:
-        DataError: an interaction with an unknown item in RecBole's files, or no user with enough
-            interactions.
+        DataError: an interaction with an unknown item in RecBole's files.
+        MissingData: no user with enough interactions.
     """
     titles, same = _items(rows("*.item"), catalogue)
     histories = _histories(rows, catalogue, same)
     users = {user: items for user, items in histories.items() if len(items) > HISTORY}
     if not users:
         longest = max(map(len, histories.values()), default=0)
-        raise DataError(
+        raise MissingData(
             f"No user of {catalogue.task} has {HISTORY + 1} interactions (the longest history has"
             f" {longest}), so there is nothing to rank: use a larger data set."
         )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expbench import suites
-from expbench.errors import DataError
+from expbench.errors import DataError, MissingData
 from expbench.suites import TaskData
 from expbench.tasks.amazon_games import TASK as AMAZON
 from expbench.tasks.movielens import TASK as MOVIELENS
@@ -151,7 +151,7 @@ def test_items_without_a_title_are_no_items(tmp_path: Path) -> None:
 
 
 def test_a_set_without_long_histories_says_so_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(MissingData) as caught:
         games(tmp_path, {"u": history(20)})
     message = str(caught.value)
     assert "No user of amazon_games has 21 interactions" in message

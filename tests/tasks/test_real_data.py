@@ -16,7 +16,7 @@ import pytest
 from expbench import suites
 from expbench.core import Output, Sample, Task
 from expbench.data.draws import normalised
-from expbench.errors import DataError, MissingData
+from expbench.errors import MissingData
 from expbench.grading import grade_all
 from expbench.suites import TaskData
 
@@ -203,7 +203,7 @@ def test_games_have_distinct_readable_titles(real_data: Path) -> None:
 
 
 def test_the_synthetic_movielens_is_refused_in_one_sentence(real_data: Path) -> None:
-    with pytest.raises(DataError, match="No user of movielens has 21 interactions"):
+    with pytest.raises(MissingData, match="No user of movielens has 21 interactions"):
         loaded("movielens", real_data)
 
 
