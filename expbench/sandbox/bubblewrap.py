@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,13 @@ SITE = "/site"
 """Where numpy appears inside."""
 SCRATCH_BYTES = 64 << 20
 """Size of the only writable folder, /tmp."""
+
+ENVIRONMENT = {
+    "PATH": "/nowhere",
+    "LC_ALL": "C.UTF-8",
+    "LD_LIBRARY_PATH": f"{sys.base_prefix}/lib",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 REMEDY = (
     "Untrusted code was not run. Allow user namespaces (`sysctl kernel.unprivileged_userns_clone=1`"
@@ -41,12 +49,15 @@ def version(binary: str) -> str:
     return done.stdout.strip()
 
 
-def arguments(*, map_root: bool, info: int, ready: int, filter_fd: int | None) -> list[str]:
+def arguments(
+    *, map_root: bool, numpy: bool, info: int, ready: int, filter_fd: int | None
+) -> list[str]:
     """Build the options: new namespaces, a nearly empty read-only file system, no capabilities.
 
     Args:
         map_root: The caller writes a user mapping itself once bubblewrap has told the process id on
             `info`, and then writes to `ready`; the program drops from the mapped root to nobody.
+        numpy: Whether to show numpy.
         info: Descriptor that receives the process id of the sandbox's init as JSON.
         ready: Descriptor that bubblewrap reads before it goes on, only with `map_root`.
         filter_fd: Descriptor with the system-call filter; None where there is none.
@@ -59,21 +70,20 @@ def arguments(*, map_root: bool, info: int, ready: int, filter_fd: int | None) -
         options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         options += ["--uid", str(NOBODY), "--gid", str(NOBODY)]
-    for name, value in (("PATH", "/nowhere"), ("LC_ALL", "C.UTF-8"), ("OPENBLAS_NUM_THREADS", "1")):
+    for name, value in ENVIRONMENT.items():
         options += ["--setenv", name, value]
     if filter_fd is not None:
         options += ["--seccomp", str(filter_fd)]
-    return options + _files()
+    return options + _files(numpy=numpy)
 
 
-def _files() -> list[str]:
+def _files(*, numpy: bool) -> list[str]:
+    """Build the file system; every mount costs a tenth of a bare start, so they are few."""
     binds = [("--ro-bind", folder, folder) for folder in program.library_folders()]
-    files = (program.interpreter(), "/etc/ld.so.cache")
-    binds += [("--ro-bind", file, file) for file in files if os.path.exists(file)]
-    binds += [("--ro-bind", f, f"{SITE}/{Path(f).name}") for f in program.numpy_folders()]
-    binds += [
-        ("--dev-bind", f"/dev/{name}", f"/dev/{name}") for name in ("null", "zero", "urandom")
-    ]
+    binds += [("--ro-bind", program.interpreter(), program.interpreter())]
+    if numpy:
+        binds += [("--ro-bind", f, f"{SITE}/{Path(f).name}") for f in program.numpy_folders()]
+    binds += [("--dev-bind", "/dev/null", "/dev/null")]
     options = []
     # Parents that bubblewrap makes by itself are closed to everybody but root.
     for parent in sorted({str(up) for _, _, place in binds for up in Path(place).parents[:-1]}):

@@ -106,19 +106,25 @@ def _settings(name: str, *, timeout_s: float, unsafe: bool, uid: int) -> dict[st
     return {"uid": uid, "resources": resources, "path": path}
 
 
-def start(
-    name: str, *, binary: str | None, map_root: bool = False, timeout_s: float = 0.0
+def launch(
+    name: str,
+    *,
+    binary: str | None,
+    map_root: bool = False,
+    numpy: bool = True,
+    timeout_s: float = 0.0,
 ) -> Isolated:
-    """Start `expbench.sandbox.inside.<name>` and wait until it has confined itself.
+    """Start `expbench.sandbox.inside.<name>`; it says `ready` once it has confined itself.
 
     Args:
         name: `candidate` or `checker`.
         binary: The bubblewrap program; None runs without isolation, under resource limits only.
         map_root: Whether to map a second, unprivileged user, which only root can.
+        numpy: Whether to show numpy.
         timeout_s: What the CPU limit is laid out for.
 
     Raises:
-        SandboxError: the process did not come up.
+        SandboxError: bubblewrap refused.
     """
     ours, theirs = socket.socketpair()
     uid = bubblewrap.NOBODY if map_root else 0
@@ -130,15 +136,28 @@ def start(
             popen = _popen(command, [theirs.fileno()])
             isolated = Isolated(popen, popen.pid, None, ours)
         else:
-            isolated = _start_bubblewrap(binary, command, map_root, ours, theirs)
+            isolated = _start_bubblewrap(binary, command, (map_root, numpy), ours, theirs)
     try:
-        ours.settimeout(START_S)
         ours.sendall(program.message(name, settings))
-        if ours.recv(13, socket.MSG_WAITALL)[8:] != b"ready":
+    except OSError as error:
+        raise failure(isolated, str(error)) from None
+    return isolated
+
+
+def start(name: str, *, binary: str | None, map_root: bool = False) -> Isolated:
+    """Launch a program and wait until it is ready.
+
+    Raises:
+        SandboxError: it did not come up.
+    """
+    isolated = launch(name, binary=binary, map_root=map_root)
+    try:
+        isolated.channel.settimeout(START_S)
+        if isolated.channel.recv(13, socket.MSG_WAITALL)[8:] != b"ready":
             raise ConnectionError("it ended at once")
     except OSError as error:
-        raise _failed(isolated, str(error)) from None
-    ours.settimeout(None)
+        raise failure(isolated, str(error)) from None
+    isolated.channel.settimeout(None)
     return isolated
 
 
@@ -150,13 +169,18 @@ def _popen(command: list[str], inherited: list[int]) -> "subprocess.Popen[bytes]
         stderr=subprocess.PIPE,
         pass_fds=inherited,
         start_new_session=True,
-        env={"PATH": "/nowhere", "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"},
+        env=bubblewrap.ENVIRONMENT,
     )
 
 
 def _start_bubblewrap(
-    binary: str, command: list[str], map_root: bool, ours: socket.socket, theirs: socket.socket
+    binary: str,
+    command: list[str],
+    options: tuple[bool, bool],
+    ours: socket.socket,
+    theirs: socket.socket,
 ) -> Isolated:
+    map_root, numpy = options
     with contextlib.ExitStack() as stack:
         info, info_end = _pipe(stack)
         ready_end, ready = _pipe(stack)
@@ -165,15 +189,16 @@ def _start_bubblewrap(
             filter_end, filter_in = _pipe(stack)
             filter_in.write(seccomp.program())
             filter_in.close()
-        options = bubblewrap.arguments(
+        arguments = bubblewrap.arguments(
             map_root=map_root,
+            numpy=numpy,
             info=info_end.fileno(),
             ready=ready_end.fileno(),
             filter_fd=filter_end.fileno() if filter_end else None,
         )
         inherited = [theirs.fileno(), info_end.fileno(), ready_end.fileno()]
         inherited += [filter_end.fileno()] if filter_end else []
-        popen = _popen([binary, *options, "--", *command], inherited)
+        popen = _popen([binary, *arguments, "--", *command], inherited)
         info_end.close()
         try:
             root = int(json.loads(info.read())["child-pid"])
@@ -182,7 +207,7 @@ def _start_bubblewrap(
                 _map_users(root)
                 ready.write(b"1")
         except (OSError, ValueError) as error:
-            raise _failed(Isolated(popen, popen.pid, None, ours), str(error)) from None
+            raise failure(Isolated(popen, popen.pid, None, ours), str(error)) from None
     return Isolated(popen, root, init, ours)
 
 
@@ -202,7 +227,7 @@ def _map_users(pid: int) -> None:
         Path(f"/proc/{pid}/{kind}_map").write_text(mapping)
 
 
-def _failed(isolated: Isolated, problem: str) -> SandboxError:
+def failure(isolated: Isolated, problem: str) -> SandboxError:
     """End what was started and turn its last words into an error."""
     stderr = isolated.popen.stderr
     isolated.popen.kill()

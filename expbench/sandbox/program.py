@@ -70,15 +70,15 @@ def library_folders() -> tuple[str, ...]:
 
 @functools.cache
 def installed_packages() -> tuple[str, ...]:
-    """Folders of third-party packages inside `library_folders`, to be hidden."""
-    return tuple(
-        str(path)
-        for folder in library_folders()
-        if not folder.startswith("/nix/")
+    """Folders of this interpreter's packages inside `library_folders`, to be hidden."""
+    libraries = [Path(sys.base_prefix, name) for name in ("lib", "lib64")]
+    found = {
+        os.path.realpath(path)
+        for folder in libraries
         for name in ("site-packages", "dist-packages")
-        for path in sorted(Path(folder).glob(f"python3*/{name}"))
-        if path.is_dir()
-    )
+        for path in folder.glob(f"python3*/{name}")
+    }
+    return tuple(sorted(found))
 
 
 @functools.cache

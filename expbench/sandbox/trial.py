@@ -3,19 +3,19 @@
 import select
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from expbench.errors import SandboxError
 from expbench.sandbox.checkers import Checkers
 from expbench.sandbox.inside.wire import WireError, dumps, loads, receive, send
-from expbench.sandbox.process import Isolated, start
+from expbench.sandbox.process import Isolated, failure, launch
 
 Status = Literal["passed", "failed", "error", "timeout", "blocked", "broken"]
 STATUSES: tuple[Status, ...] = ("passed", "failed", "error", "timeout", "blocked", "broken")
 
 PREPARE_S = 60.0
-"""Longest time to compile a test; not the candidate's time."""
+"""Longest time to start the candidate's interpreter and compile the test; not its own time."""
 _LOOK_EVERY_S = 0.1
 
 
@@ -53,7 +53,13 @@ def run(program: Program, *, checkers: Checkers, binary: str | None, map_root: b
     Raises:
         SandboxError: the isolation could not be set up, or the checker was lost.
     """
-    candidate = start("candidate", binary=binary, map_root=map_root, timeout_s=program.timeout_s)
+    candidate = launch(
+        "candidate",
+        binary=binary,
+        map_root=map_root,
+        numpy="numpy" in program.code,
+        timeout_s=program.timeout_s,
+    )
     try:
         ours, theirs = socket.socketpair()
         with ours:
@@ -67,32 +73,25 @@ def run(program: Program, *, checkers: Checkers, binary: str | None, map_root: b
 
 
 def _watch(program: Program, candidate: Isolated, checker: socket.socket) -> Outcome:
-    job = {
-        "code": program.code,
-        "entry_point": program.entry_point,
-        "test": program.test,
-        "prompt": program.prompt,
-        "timeout_s": program.timeout_s,
-        "prepare_s": PREPARE_S,
-    }
+    wait = _Wait(candidate, checker)
     begin = time.monotonic()
-    ended = _Wait(candidate, checker)
     try:
-        send(checker.fileno(), dumps(job))
-        if ended.wait(begin + PREPARE_S):
-            return Outcome(status="broken", detail="preparing the test took too long", seconds=0.0)
-        first = receive(checker.fileno())
-        if first == b"started":
-            begin = time.monotonic()
-            trouble = ended.wait(begin + program.timeout_s)
+        # The checker compiles the test while the candidate's interpreter comes up.
+        send(checker.fileno(), dumps({**asdict(program), "prepare_s": PREPARE_S}))
+        if wait.wait(begin + PREPARE_S):
+            raise SandboxError(f"Sandbox and test were not ready within {PREPARE_S:g} s.")
+        answer = receive(checker.fileno())
+        begin = time.monotonic()
+        if answer == b"started":
+            trouble = wait.wait(begin + program.timeout_s)
             if trouble:
                 return _ended(trouble, begin, program.timeout_s)
-            first = receive(checker.fileno())
-        status, detail = loads(first)
+            answer = receive(checker.fileno())
+        status, detail = loads(answer)
     except (EOFError, OSError, WireError) as error:
         raise SandboxError(f"The checker was lost ({error}); grade this sample again.") from None
     if status not in STATUSES:
-        raise SandboxError(f"The checker answered {status!r}; grade this sample again.")
+        raise failure(candidate, detail)
     return Outcome(status=status, detail=detail, seconds=time.monotonic() - begin)
 
 

@@ -22,6 +22,7 @@ def check(candidate):
     assert candidate(2, 3) == 5
     assert candidate(-1, 1) == 0
     assert candidate(1066, 1) == 1067
+    assert abs(candidate(7, 1) - 8) < 1 and len([candidate(1, 1)]) == 1
 """
 MARK = "expbench-attack-mark"
 
@@ -175,6 +176,16 @@ def add(a, b):
         try: os.write(fd, b"\\x10" + bytes(7))
         except OSError: pass
     return 0
+""",
+    "names forced upon the test": """
+import os
+text = b'["ok",[["add","call"],["abs","call"],["len","call"],["__builtins__","value"]],[]]'
+for fd in range(3, 64):
+    try: os.write(fd, len(text).to_bytes(8, "big") + text)
+    except OSError: pass
+def abs(x): return 0
+def len(x): return 0
+def add(a, b): return 0
 """,
     "two answers from a forked child": """
 import os
@@ -339,7 +350,9 @@ def attack():
 """,
     "the environment": """
 import os
-def attack(): return set(os.environ) - {"PATH", "LC_ALL", "OPENBLAS_NUM_THREADS", "PWD"}
+def attack():
+    own = {"PATH", "LC_ALL", "LD_LIBRARY_PATH", "OPENBLAS_NUM_THREADS", "PWD"}
+    return set(os.environ) - own
 """,
     "the test in memory or on disk": """
 import gc, os, sys
@@ -451,14 +464,14 @@ def attack():
 def namespaces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the process namespaces of all candidates started in the test."""
     seen: list[str] = []
-    start = process.start
+    launch = process.launch
 
-    def start_and_note(*args: Any, **named: Any) -> process.Isolated:
-        isolated = start(*args, **named)
+    def launch_and_note(*args: Any, **named: Any) -> process.Isolated:
+        isolated = launch(*args, **named)
         seen.append(os.readlink(f"/proc/{isolated.root}/ns/pid"))
         return isolated
 
-    monkeypatch.setattr(trial, "start", start_and_note)
+    monkeypatch.setattr(trial, "launch", launch_and_note)
     return seen
 
 
@@ -519,7 +532,9 @@ def test_the_clock_ends(code: str, namespaces: list[str]) -> None:
 def test_out_of_reach_are(code: str, namespaces: list[str], port: int) -> None:
     code = code.replace("MARK", MARK).replace("PORT", str(port))
     code = code.replace("HOME", str(Path.home() / ".bashrc")).replace("REPO", __file__)
-    report = "\ndef add(a, b):\n    found = attack()\n    assert not found, found\n    return a + b\n"
+    report = (
+        "\ndef add(a, b):\n    found = attack()\n    assert not found, found\n    return a + b\n"
+    )
     assert attempt(code + report, namespaces).status == "passed", "the attack got through or broke"
 
 
@@ -558,7 +573,10 @@ def test_attacks_at_the_same_time_do_not_touch_each_other(namespaces: list[str])
     }
 
     def grade(name: str) -> None:
-        program = sandbox.Program(code=codes[name], entry_point="add", test=CHECK, timeout_s=4)
+        timeout_s = 1.5 if name == "bomb" else 10.0
+        program = sandbox.Program(
+            code=codes[name], entry_point="add", test=CHECK, timeout_s=timeout_s
+        )
         statuses[name] = sandbox.try_program(program).status
 
     threads = [threading.Thread(target=grade, args=(name,)) for name in codes]

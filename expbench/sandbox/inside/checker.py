@@ -31,6 +31,10 @@ class BrokenTest(Exception):
     """The test itself cannot be used."""
 
 
+class CannotPass(WireError):
+    """The test hands the candidate something that is no plain value, such as a function."""
+
+
 class Handle:
     """An object of the candidate: it can be called and passed back, and equals nothing."""
 
@@ -74,7 +78,7 @@ class Link:
 
     def _target(self, value: Any) -> list[Any]:
         if type(value) is not Handle:
-            raise WireError(f"a {type(value).__name__} cannot be passed to the tested code")
+            raise CannotPass(f"a {type(value).__name__} cannot be passed to the tested code")
         target: list[Any] = value._target
         return target
 
@@ -83,6 +87,13 @@ class Link:
         if type(number) is not int or type(kind) is not str:
             raise WireError("malformed handle")
         return Handle(self, [number, kind[:80]])
+
+    def is_ready(self) -> bool:
+        """Wait for the candidate to say that it is confined, before any foreign code is there."""
+        try:
+            return receive(self.channel) == b"ready"
+        except (EOFError, OSError):
+            return False
 
     def call(self, target: list[Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a function of the candidate; arguments changed in place change here too."""
@@ -192,6 +203,7 @@ class Trial:
         prompt = _compile_prompt(self.job["prompt"])
         if prompt is not None:
             exec(prompt, self.names)  # noqa: S102
+            self.names.pop(self.job["entry_point"], None)
         self.given = set(self.names)
         self.test = compile(self.job["test"], "test.py", "exec", dont_inherit=True)
 
@@ -199,12 +211,14 @@ class Trial:
         """Load the candidate and bind the names that the test takes from it."""
         entry = self.job["entry_point"]
         used = set(_globals_used(self.test)) - self.given - set(vars(builtins))
-        for name, kind in self.link.ask(["load", self.job["code"], [entry, *sorted(used)]]):
-            if name == entry or kind == "call":
+        kinds = dict(self.link.ask(["load", self.job["code"], [entry, *sorted(used)]]))
+        # Only names that were asked for: another one could replace what the test relies on.
+        for name in sorted(used.union([entry]).intersection(kinds)):
+            if name == entry or kinds[name] == "call":
                 self.names[name] = Handle(self.link, [name])
-            elif kind == f"module {name}" and name in sys.stdlib_module_names:
+            elif kinds[name] == f"module {name}" and name in sys.stdlib_module_names:
                 self.names[name] = importlib.import_module(name)
-            elif name in used:
+            else:
                 self.names[name] = self.link.ask(["get", [name]])
 
     def run(self) -> None:
@@ -223,12 +237,14 @@ class Trial:
 
 
 def judge(job: dict[str, Any], link: Link, announce: Callable[[], None]) -> tuple[str, str]:
-    """Run one test; returns status (`passed`, `failed`, `error`, `blocked`, `broken`), detail."""
+    """Run one test; returns status and detail, where `unready` means no verdict."""
     trial = Trial(job, link)
     try:
         trial.prepare()
     except Exception as error:  # The data set's code may raise anything; the harness reports it.
         return "broken", f"{type(error).__name__}: {error}"
+    if not link.is_ready():
+        return "unready", "the candidate's interpreter did not come up"
     announce()
     try:
         trial.load()
@@ -250,7 +266,7 @@ def _outcome(error: BaseException, link: Link) -> tuple[str, str]:
         return "error", link.gone
     if error is link.raised:
         return ("blocked" if link.refused else "error"), detail
-    if isinstance(error, BrokenTest):
+    if isinstance(error, BrokenTest | CannotPass):
         return "broken", str(error)
     if not link.calls and not isinstance(error, AssertionError | NameError):
         return "broken", detail
@@ -259,7 +275,7 @@ def _outcome(error: BaseException, link: Link) -> tuple[str, str]:
 
 def _work(candidate: int, harness: int) -> None:
     job = loads(receive(harness))
-    signal.setitimer(signal.ITIMER_REAL, job["timeout_s"] + job["prepare_s"])
+    signal.setitimer(signal.ITIMER_REAL, job["timeout_s"] + job["prepare_s"] + 5)
     status, detail = judge(job, Link(candidate), lambda: send(harness, b"started"))
     send(harness, dumps([status, detail[:300]]))
 
