@@ -24,8 +24,8 @@ from expbench.tasks.code_tests import SLOW_TIMEOUT_S, TIMEOUT_S, fenced
 from expbench.tasks.grading import grade_code
 from expbench.tasks.prompts import MAX_TOKENS, code_prompt
 
-SLOW = frozenset(f"HumanEval/{number}" for number in (15, 83, 100, 130, 139))
-"""Tests on arguments around a million: 5 to 25 s with the canonical solution."""
+SLOW = frozenset(f"HumanEval/{number}" for number in (15, 36, 59, 83, 100, 130, 139))
+"""Tests on arguments around a million: 2 to 25 s with the canonical solution."""
 BROKEN_ID = "HumanEval/32"
 BROKEN = "assert _poly(*candidate(*inp), inp) <= 0.0001"
 REPAIRED = "assert abs(_poly(list(inp[0]), candidate(*inp))) <= 0.0001"

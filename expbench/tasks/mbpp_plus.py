@@ -13,6 +13,10 @@ every id of MBPP+. A row of each (invented; MBPP calls the sentence `text` and h
 
 The prompt shows the first test, as is usual, because it alone tells the name of the function. Train
 samples have base tests only. Some canonical solutions are slow: see `SLOW`.
+
+Repair. The published tests of 737, 787 and 794 work out whether an answer matches and then do
+nothing with it, so that `return None` passes. We add the assert that all other tests have. A note
+says so in every record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,12 +32,18 @@ from expbench.tasks.code_tests import (
 from expbench.tasks.grading import grade_code
 from expbench.tasks.prompts import MAX_TOKENS, code_prompt
 
-SLOW = frozenset({"255", "271", "392", "599"})
-"""Tests that take 10 to 25 s with the canonical solution, or (271) several on a busy machine."""
+SLOW = frozenset({"123", "255", "271", "392", "589", "592", "599", "603"})
+"""Tests that take 3 to 25 s with the canonical solution."""
+TOOTHLESS = "        exact_match = exp == (out is not None)\n"
+REPAIRED = f"{TOOTHLESS}    assert exact_match\n"
+REPAIR_NOTE = (
+    "The published tests of MBPP+ 737, 787 and 794 compare but never assert, so that every program"
+    " passes; the missing assert was added."
+)
 _TRAIN = "hub://google-research-datasets/mbpp@4bb6404fdc6cacfda99d4ac4205087b89d32030c/full#train"
 
 
-def _sample(row: Row) -> Sample:
+def _sample(row: Row, rows: Rows) -> Sample:
     name, code = str(row.integer("task_id")), row.text("code").replace("\r\n", "\n")
     sentence, tests = row.text(row.any_of("prompt", "text")), row.texts("test_list")
     if not tests:
@@ -48,25 +58,31 @@ def _sample(row: Row) -> Sample:
         metadata={
             "prompt": "",
             "entry_point": entry_point,
-            "test": _script(row, tests),
+            "test": _script(row, tests, rows),
             "timeout_s": SLOW_TIMEOUT_S if name in SLOW else TIMEOUT_S,
         },
     )
 
 
-def _script(row: Row, tests: Sequence[str]) -> str:
-    """Asserts at top level that call the function by name."""
+def _script(row: Row, tests: Sequence[str], rows: Rows) -> str:
+    """Asserts at top level that call the function by name; repaired where they lack the assert."""
     setup = row.text("test_setup_code") if row.has("test_setup_code") else ""
     script = row.text("test") if row.has("test") else "\n".join([setup, *tests])
-    return script.replace("\r\n", "\n")
+    script = script.replace("\r\n", "\n")
+    if TOOTHLESS in script and REPAIRED not in script:
+        script = script.replace(TOOTHLESS, REPAIRED)
+        note(rows, REPAIR_NOTE)
+    return script
 
 
 def _load(rows: Rows) -> Mapping[Split, Sequence[Sample]]:
-    test = list(unique((row, _sample(row)) for row in rows("test")))
+    test = list(unique((row, _sample(row, rows)) for row in rows("test")))
     taken = {sample.id for sample in test}
     train = list(
         unique(
-            (row, _sample(row)) for row in rows("train") if str(row.integer("task_id")) not in taken
+            (row, _sample(row, rows))
+            for row in rows("train")
+            if str(row.integer("task_id")) not in taken
         )
     )
     note(rows, "Train samples of mbpp_plus have MBPP's base tests only.")

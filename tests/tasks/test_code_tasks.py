@@ -71,11 +71,31 @@ def test_slow_problems_get_more_time(tmp_path: Path) -> None:
     limits = {sample.id: sample.metadata["timeout_s"] for sample in data.train + data.test}
     assert limits.pop("HumanEval/14") == TIMEOUT_S
     assert set(limits.values()) == {SLOW_TIMEOUT_S}
-    data = load(tmp_path, MBPP, train=[mbpp(601)], test=[mbpp(n) for n in (2, 255, 271, 392, 599)])
+    numbers = [2, *map(int, mbpp_plus.SLOW)]
+    data = load(tmp_path, MBPP, train=[mbpp(601)], test=[mbpp(n) for n in numbers])
     limits = {sample.id: sample.metadata["timeout_s"] for sample in data.test}
     assert limits.pop("2") == TIMEOUT_S
     assert set(limits.values()) == {SLOW_TIMEOUT_S}
-    assert mbpp_plus.SLOW == set(limits)
+
+
+def test_a_published_test_that_never_asserts_gets_its_assert_back(tmp_path: Path) -> None:
+    published = (
+        "def assertion(out, exp, atol):\n"
+        "    if isinstance(out, bool):\n"
+        "        exact_match = out == exp\n"
+        "    else:\n"
+        "        exact_match = exp == (out is not None)\n"
+        "\n\n"
+        "for i in range(3):\n"
+        "    assertion(f2(i), True, 0)\n"
+    )
+    data = load(tmp_path, MBPP, train=[mbpp(601)], test=[mbpp(2, test=published)])
+    script = data.test[0].metadata["test"]
+    assert "(out is not None)\n    assert exact_match\n" in script
+    assert mbpp_plus.REPAIR_NOTE in data.notes
+    names: dict[str, object] = {"f2": lambda i: "" if i else None}
+    with pytest.raises(AssertionError):
+        exec(script, names)  # noqa: S102 - the test above
 
 
 def test_mbpp_shows_the_sentence_and_the_first_test(tmp_path: Path) -> None:

@@ -75,6 +75,10 @@ def wrong(sample: Sample) -> str:
     return f"\\boxed{{{float(sample.target[0]) + 1}}}"
 
 
+def nothing(sample: Sample) -> str:
+    return f"def {sample.metadata['entry_point']}(*values, **named):\n    return None\n"
+
+
 @pytest.mark.parametrize("name", AVAILABLE)
 def test_every_row_is_a_sample(name: str, real_data: Path) -> None:
     data = loaded(name, real_data)
@@ -103,11 +107,15 @@ def test_gold_scores_one_and_a_wrong_answer_zero_on_every_row(name: str, real_da
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["humaneval_plus", "mbpp_plus"])
-def test_every_canonical_program_passes_its_own_tests(name: str, real_data: Path) -> None:
+def test_every_canonical_program_passes_its_own_tests_and_an_empty_one_does_not(
+    name: str, real_data: Path
+) -> None:
     found = samples(name, real_data)
+    ids = [sample.id for sample in found]
     gold = [(sample, Output(text=task(name).gold(sample))) for sample in found]
-    scores = dict(zip((s.id for s in found), values(name, gold), strict=True))
-    assert [sample for sample, value in scores.items() if value != 1.0] == []
+    assert [i for i, value in zip(ids, values(name, gold), strict=True) if value != 1.0] == []
+    empty = [(sample, Output(text=nothing(sample))) for sample in found]
+    assert [i for i, value in zip(ids, values(name, empty), strict=True) if value != 0.0] == []
 
 
 def test_questions_of_both_splits_are_never_the_same(real_data: Path) -> None:
