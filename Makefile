@@ -28,7 +28,7 @@ test: $(VENV)/.dev ## Run the default tests.
 	$(BIN)/python -m pytest -n 2 -q
 
 test-all: $(VENV)/.dev ## Run every lane but the network: default, slow, real backbone.
-	$(BIN)/python -m pytest -q -m "not network"
+	$(BIN)/python -m pytest -q -m "not network or model"
 
 check: $(VENV)/.dev ## Lint, format and types.
 	$(BIN)/ruff check .

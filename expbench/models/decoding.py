@@ -7,11 +7,16 @@ from hashlib import sha256
 from typing import Any
 
 from expbench.core import StopReason
+from expbench.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One continuation asked for."""
+    """One continuation asked for.
+
+    Raises:
+        ConfigError: no prompt ids, or an empty stop string.
+    """
 
     ids: list[int]
     """Prompt token ids, at least one."""
@@ -19,6 +24,14 @@ class Request:
     stop: tuple[str, ...] = ()
     key: str = ""
     """Names the row's random stream together with the seed."""
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be continued or would stop at once."""
+        if not self.ids or "" in self.stop:
+            raise ConfigError(
+                f"The request {self.key!r} has {len(self.ids)} prompt ids and stop strings "
+                f"{self.stop!r}; it needs at least one id, and no empty stop string."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

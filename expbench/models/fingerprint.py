@@ -11,8 +11,8 @@ from expbench.models.sources import cache_dir, weight_files
 
 SUFFIXES = (".json", ".jinja", ".model", ".txt", ".tiktoken")
 IGNORED = ("README", "LICENSE", "trainer_state", "training_args", "generation_config_")
-VOLATILE = ("transformers_version", "_name_or_path")
-"""Keys of config files that say who wrote them, not what the model computes."""
+VOLATILE = ("transformers_version", "_name_or_path", "is_local", "local_files_only")
+"""Keys of config files that say who wrote them and how, not what the model computes."""
 
 
 def folder_fingerprint(folder: Path) -> str:

@@ -5,13 +5,14 @@ Shapes: B rows of the batch, T cached positions, V vocabulary.
 
 import inspect
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from expbench.errors import ConfigError
+from expbench.models.cache import new_cache
 from expbench.models.decoding import Completion, Request, Row, row_random
 
 
@@ -38,11 +39,9 @@ class ForwardSession:
     """
 
     def __init__(self, module: Any, *, pad_id: int) -> None:
-        from transformers import DynamicCache
-
         self._module = module
         self._pad_id = pad_id
-        self._cache = DynamicCache(config=module.config)
+        self._cache = new_cache(module)
         self._cache_name = cache_argument(module)
         self._mask_BT = torch.empty(0)
 
@@ -97,8 +96,18 @@ def decode(
     eos_ids: Collection[int],
     temperature: float,
     seed: int,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> list[Completion]:
     """Decode one batch to its end; rows leave the batch as they finish.
+
+    Args:
+        session: A fresh session.
+        requests: Rows of the batch, best sorted by length.
+        tokenizer: Turns ids into text.
+        eos_ids: Every id that ends an answer.
+        temperature: 0 for greedy decoding.
+        seed: Decides, with each request's key, what is drawn.
+        is_cancelled: Asked before every token; the answers so far are returned when it says yes.
 
     Raises:
         ConfigError: a row's logits are not numbers.
@@ -119,7 +128,7 @@ def decode(
     while True:
         tokens = choose(logits_BV, [row.rng for row in live], temperature=temperature)
         kept = [i for i, row in enumerate(live) if not row.push(tokens[i])]
-        if not kept:
+        if not kept or is_cancelled():
             return [row.completion() for row in rows]
         if len(kept) < len(live):
             kept = session.keep(kept)
@@ -132,8 +141,8 @@ def choose(
 ) -> list[int]:
     """Pick each row's next token: the best, or one drawn with the row's own dice.
 
-    A draw inverts the cumulative distribution at one uniform number, in float64, so that it is
-    the same on every device up to the rounding of the logits.
+    A draw inverts the cumulative distribution, in float64, at one uniform number, so that it is the
+    same on every device up to the rounding of the logits.
 
     Raises:
         ConfigError: a row's logits are not numbers.
@@ -146,9 +155,10 @@ def choose(
         )
     if temperature <= 0:
         return [int(i) for i in ids_B.tolist()]
-    scaled_BV = logits_BV.double().sub_(best_B.double().unsqueeze(1)).div_(temperature)
-    mass_BV = scaled_BV.exp_().cumsum(dim=1)
+    scaled_BV = logits_BV.float().sub(best_B.float().unsqueeze(1)).div_(temperature)
+    mass_BV = scaled_BV.exp_().cumsum(dim=1, dtype=torch.float64)
     draws = [0.0 if die is None else die.random() for die in dice]
     goal_B1 = torch.tensor(draws, dtype=torch.float64, device=mass_BV.device).unsqueeze(1)
     picked_B1 = torch.searchsorted(mass_BV, goal_B1 * mass_BV[:, -1:], right=True)
-    return [int(i) for i in picked_B1.clamp_(max=mass_BV.shape[1] - 1).squeeze(1).tolist()]
+    last = mass_BV.shape[1] - 1
+    return [int(i) for i in picked_B1.clamp_(max=last).squeeze(1).tolist()]

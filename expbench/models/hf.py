@@ -8,6 +8,7 @@ only while the backbone's layers are untouched (see `HFModel.session`).
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ BATCH_TOKENS = {"cpu": 32_768, "cuda": 131_072}
 MAX_ROWS = 256
 ROWS_PER_SHARE = 8
 """Fewest rows worth a pass over the weights of their own."""
+MAX_SHARES = 4
+"""More shares than this read the weights too often for the memory's bandwidth."""
 
 
 class HFModel:
@@ -92,7 +95,7 @@ class HFModel:
                 ids=text.ids,
                 max_tokens=prompt.question.max_tokens,
                 stop=prompt.question.stop,
-                key=prompt.question.id,
+                key=f"{prompt.question.task}/{prompt.question.id}",
             )
             for prompt, text in zip(prompts, rendered, strict=True)
         ]
@@ -102,7 +105,13 @@ class HFModel:
     def generate_ids(
         self, requests: Sequence[Request], *, temperature: float = 0.0, seed: int = 0
     ) -> list[Completion]:
-        """Continue token ids, in the order given; the layer below `generate`."""
+        """Continue token ids, in the order given; the layer below `generate`.
+
+        Raises:
+            ConfigError: see `generate`; also a negative temperature.
+        """
+        if temperature < 0:
+            raise ConfigError(f"temperature is {temperature}; it must be 0 or more.")
         for request in requests:
             self._check_fits(len(request.ids), request.max_tokens, request.key)
         sizes = [(len(request.ids), request.max_tokens) for request in requests]
@@ -164,13 +173,13 @@ class HFModel:
         threads = torch.get_num_threads()
         shares = 1
         if is_plain_llama(self.module):
-            shares = max(1, min(threads, len(requests) // ROWS_PER_SHARE))
+            shares = max(1, min(threads, MAX_SHARES, len(requests) // ROWS_PER_SHARE))
+        cancelled = Event()
 
         def run(share: int) -> list[Completion]:
-            if shares > 1:
-                torch.set_num_threads(threads // shares)
+            torch.set_num_threads(threads // shares)
             part = requests[share::shares]
-            with torch.inference_mode():
+            with torch.no_grad():
                 return decode(
                     self.session(max(request.max_tokens for request in part)),
                     part,
@@ -178,18 +187,21 @@ class HFModel:
                     eos_ids=self.eos_ids,
                     temperature=temperature,
                     seed=seed,
+                    is_cancelled=cancelled.is_set,
                 )
 
         if shares == 1:
             return run(0)
-        done: list[Completion | None] = [None] * len(requests)
-        try:
-            with ThreadPoolExecutor(shares) as pool:
+        done: dict[int, Completion] = {}
+        with ThreadPoolExecutor(shares) as pool:
+            try:
                 for share, part in enumerate(pool.map(run, range(shares))):
-                    done[share::shares] = part
-        finally:
-            torch.set_num_threads(threads)
-        return [completion for completion in done if completion is not None]
+                    done.update(zip(range(share, len(requests), shares), part, strict=True))
+            finally:
+                # After an error or Ctrl-C the other shares must not run to their end.
+                cancelled.set()
+                torch.set_num_threads(threads)
+        return [done[i] for i in range(len(requests))]
 
     def _last_states(self, texts: Sequence[list[int]]) -> NDArray[np.float32]:
         # Padding on the right needs no mask: a causal model's earlier positions never see it.
@@ -247,14 +259,15 @@ def _inference(module: Any) -> Iterator[None]:
     training = module.training
     module.eval()
     try:
-        with torch.inference_mode():
+        # Not inference mode: a hook may keep a hidden state and train on it later.
+        with torch.no_grad():
             yield
     finally:
         module.train(training)
 
 
 def _eos_ids(module: Any, tokenizer: Any) -> frozenset[int]:
-    ids: set[int] = set()
+    ids: set[Any] = set()
     for value in (
         getattr(module.generation_config, "eos_token_id", None),
         module.config.eos_token_id,

@@ -1,4 +1,4 @@
-"""A faster decoding session for an untouched Llama in float32 on a CPU.
+"""A faster decoding session for an untouched Llama on a CPU.
 
 It computes what the module's own forward computes, with the module's live weights, and saves what
 that forward wastes on a CPU: the beginning that all prompts share is read once, prompts are packed
@@ -10,7 +10,6 @@ D head width, S new tokens of a row, P shared tokens.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from os.path import commonprefix
 from typing import Any
 
 import torch
@@ -21,6 +20,8 @@ GROUP_ROWS = 8
 """Rows that share one padded cache: few enough that sorted rows are about equally long."""
 CHUNK_TOKENS = 1024
 """Packed prompt tokens read at once: their activations stay in the last-level cache."""
+HEAD_BLOCK = 1024
+"""Vocabulary entries multiplied at once: about 15 % faster than all at once for 32 rows."""
 SHORTEST_SHARED = 8
 """A shorter common beginning is not worth its own pass."""
 
@@ -28,9 +29,10 @@ SHORTEST_SHARED = 8
 def is_plain_llama(module: Any) -> bool:
     """Tell whether the module is a Llama whose forward nobody has changed.
 
-    A hook, a wrapped or replaced submodule, an adapter, a patched `forward`, another dtype or device:
-    any of these sends decoding through the module's own forward.
+    A hook, a wrapped or replaced submodule, an adapter, a patched `forward`, another device: any
+    of these sends decoding through the module's own forward.
     """
+    from transformers.activations import ACT2FN
     from transformers.models.llama import modeling_llama as llama
 
     if type(module) is not llama.LlamaForCausalLM or type(module.model) is not llama.LlamaModel:
@@ -46,16 +48,13 @@ def is_plain_llama(module: Any) -> bool:
         torch.nn.Linear,
         torch.nn.Embedding,
         torch.nn.ModuleList,
-        type(module.model.layers[0].mlp.act_fn),
+        type(ACT2FN["silu"]),
     }
+    kinds = {(weight.dtype, weight.device.type) for weight in module.parameters()}
     return (
         all(type(part) in known and not _is_hooked(part) for part in module.modules())
-        and all(
-            weight.dtype == torch.float32 and weight.device.type == "cpu"
-            for weight in module.parameters()
-        )
-        and module.config.hidden_act == "silu"
-        and module.config.rope_parameters["rope_type"] == "default"
+        and kinds in ({(torch.float32, "cpu")}, {(torch.bfloat16, "cpu")})
+        and (module.config.rope_parameters or {}).get("rope_type") == "default"
     )
 
 
@@ -82,9 +81,8 @@ class Group:
         if any(self.pads):
             places_T = torch.arange(self.cache_LKBGTD.shape[4])
             is_pad_BT = places_T < torch.tensor(self.pads).unsqueeze(1)
-            self.mask_B11T = torch.zeros(is_pad_BT.shape).masked_fill_(is_pad_BT, -torch.inf)[
-                :, None, None
-            ]
+            zeros_BT = self.cache_LKBGTD.new_zeros(is_pad_BT.shape)
+            self.mask_B11T = zeros_BT.masked_fill_(is_pad_BT, -torch.inf)[:, None, None]
 
     def drop(self, slot: int) -> None:
         """Free a slot by moving the last live row into it."""
@@ -121,6 +119,7 @@ class LlamaSession:
         attention = module.model.layers[0].self_attn
         self._width = attention.head_dim
         self._kv_heads = module.config.num_key_value_heads
+        self._dtype = module.dtype
         self._shared: Group | None = None
         self._cos_TD = self._sin_TD = torch.empty(0)
 
@@ -174,7 +173,8 @@ class LlamaSession:
 
     def _prepare_rotation(self, positions: int) -> None:
         places_1T = torch.arange(positions).unsqueeze(0)
-        cos_1TD, sin_1TD = self._module.model.rotary_emb(torch.empty(0), position_ids=places_1T)
+        like = torch.empty(0, dtype=self._dtype)
+        cos_1TD, sin_1TD = self._module.model.rotary_emb(like, position_ids=places_1T)
         self._cos_TD, self._sin_TD = cos_1TD[0], sin_1TD[0]
 
     def _new_group(self, lengths: list[int]) -> Group:
@@ -182,7 +182,7 @@ class LlamaSession:
         layers = len(self._module.model.layers)
         shape = (layers, 2, len(lengths), self._kv_heads, longest + self._max_new, self._width)
         group = Group(
-            cache_LKBGTD=torch.empty(shape),
+            cache_LKBGTD=torch.empty(shape, dtype=self._dtype),
             pads=[longest - length for length in lengths],
             length=longest,
         )
@@ -195,14 +195,12 @@ class LlamaSession:
 
     def _read_shared(self, prompts: Sequence[list[int]]) -> int:
         """Read the beginning that all prompts share; return its length."""
-        shared = min(len(commonprefix(list(prompts))), min(map(len, prompts)) - 1)
+        shared = shared_length(prompts)
         if len(prompts) < 2 or shared < SHORTEST_SHARED:
             return 0
         self._shared = self._new_group([shared])
         self._groups.clear()
-        self._read(
-            Pack(ids=prompts[0][:shared], spans=[(self._shared, 0, 0, shared)]), 0
-        )
+        self._read(Pack(ids=prompts[0][:shared], spans=[(self._shared, 0, 0, shared)]), 0)
         return shared
 
     def _read(self, pack: Pack, shared: int) -> Tensor:
@@ -211,7 +209,7 @@ class LlamaSession:
         x_NE = module.embed_tokens(torch.tensor(pack.ids))
         places = [shared + i for *_, size in pack.spans for i in range(size)]
         cos_N1D, sin_N1D = self._cos_TD[places].unsqueeze(1), self._sin_TD[places].unsqueeze(1)
-        masks = [_causal_mask(size, shared) for *_, size in pack.spans]
+        masks = [_causal_mask(size, shared, self._dtype) for *_, size in pack.spans]
         for index, layer in enumerate(module.layers):
             q_NHD, k_NGD, v_NGD = self._project(layer, x_NE, cos_N1D, sin_N1D)
             parts = [
@@ -219,7 +217,8 @@ class LlamaSession:
                 for span, mask in zip(pack.spans, masks, strict=True)
             ]
             x_NE = _finish_layer(layer, x_NE, torch.cat(parts))
-        return x_NE[[first + size - 1 for _, _, first, size in pack.spans]]
+        last_BE: Tensor = x_NE[[first + size - 1 for _, _, first, size in pack.spans]]
+        return last_BE
 
     def _attend_prompt(
         self,
@@ -257,7 +256,7 @@ class LlamaSession:
             mask = group.mask_B11T
             # The R query heads of a key-value head take the place of query positions.
             mixed_BGRD = functional.scaled_dot_product_attention(
-                q_BHD[rows].unflatten(1, (self._kv_heads, -1)),
+                q_BHD[rows].view(len(group.pads), self._kv_heads, -1, self._width),
                 cache_KBGTD[0, :, :, : now + 1],
                 cache_KBGTD[1, :, :, : now + 1],
                 attn_mask=None if mask is None else mask[..., : now + 1],
@@ -270,14 +269,31 @@ class LlamaSession:
     ) -> tuple[Tensor, Tensor, Tensor]:
         attention = layer.self_attn
         x_NE = layer.input_layernorm(x_NE)
-        q_NHD = attention.q_proj(x_NE).unflatten(-1, (-1, self._width))
-        k_NGD = attention.k_proj(x_NE).unflatten(-1, (-1, self._width))
-        v_NGD = attention.v_proj(x_NE).unflatten(-1, (-1, self._width))
+        q_NHD = attention.q_proj(x_NE).view(len(x_NE), -1, self._width)
+        k_NGD = attention.k_proj(x_NE).view(len(x_NE), -1, self._width)
+        v_NGD = attention.v_proj(x_NE).view(len(x_NE), -1, self._width)
         return _rotate(q_NHD, cos_N1D, sin_N1D), _rotate(k_NGD, cos_N1D, sin_N1D), v_NGD
 
     def _logits(self, x_BE: Tensor) -> Tensor:
-        logits_BV: Tensor = self._module.lm_head(self._module.model.norm(x_BE))
+        head_VE = self._module.lm_head.weight
+        x_BE = self._module.model.norm(x_BE)
+        logits_BV = x_BE.new_empty((len(x_BE), len(head_VE)))
+        for first in range(0, len(head_VE), HEAD_BLOCK):
+            block = slice(first, first + HEAD_BLOCK)
+            torch.mm(x_BE, head_VE[block].t(), out=logits_BV[:, block])
         return logits_BV
+
+
+def shared_length(prompts: Sequence[list[int]]) -> int:
+    """Count the tokens with which all prompts begin, leaving each at least one of its own.
+
+    >>> shared_length([[5, 6, 7], [5, 6, 8, 9], [5, 6]])
+    1
+    """
+    # All lists lie between the least and the greatest, so what these two share, all share.
+    least, greatest = min(prompts), max(prompts)
+    most = min(map(len, prompts)) - 1
+    return next((i for i in range(most) if least[i] != greatest[i]), most)
 
 
 def _finish_layer(layer: Any, x_NE: Tensor, mixed_NE: Tensor) -> Tensor:
@@ -294,8 +310,7 @@ def _rotate(x_NHD: Tensor, cos_N1D: Tensor, sin_N1D: Tensor) -> Tensor:
     return x_NHD * cos_N1D + torch.cat((-right, left), dim=-1) * sin_N1D
 
 
-def _causal_mask(size: int, shared: int) -> Tensor | None:
+def _causal_mask(size: int, shared: int, dtype: torch.dtype) -> Tensor | None:
     if not shared:
         return None
-    mask = torch.full((size, shared + size), -torch.inf)
-    return mask.triu_(shared + 1)
+    return torch.full((size, shared + size), -torch.inf, dtype=dtype).triu_(shared + 1)

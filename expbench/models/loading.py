@@ -68,24 +68,29 @@ def pick_dtype(dtype: str, device: torch.device) -> torch.dtype:
         return chosen
     if device.type == "cuda":
         native = torch.cuda.get_device_capability(device) >= (8, 0)
-    elif device.type == "cpu":
-        native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     else:
-        native = False
+        native = device.type == "cpu" and _cpu_has("avx512_bf16", "amx_bf16")
     return torch.bfloat16 if native else torch.float32
 
 
-def _read(folder: Path, name: str, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
+def _cpu_has(*flags: str) -> bool:
+    cpuinfo = Path("/proc/cpuinfo")
+    return cpuinfo.exists() and not set(flags).isdisjoint(cpuinfo.read_text().split())
 
-    logging.disable_progress_bar()
+
+def _read(folder: Path, name: str, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         module = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise DataError(f"Model {name!r} in {folder} cannot be read: {error}") from error
-    return module.to(device).eval(), tokenizer
+    module.to(device)  # type: ignore[arg-type]
+    return module.eval(), tokenizer  # type: ignore[no-untyped-call]
 
 
 def _check_causal(folder: Path, name: str) -> None:

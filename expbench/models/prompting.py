@@ -75,6 +75,8 @@ def plain_ids(tokenizer: Any, text: str) -> list[int]:
     """Tokenise a text with the begin token the model asks for, but never with an end token."""
     bare = list(tokenizer(text, add_special_tokens=False)["input_ids"])
     ids = list(tokenizer(text, add_special_tokens=True)["input_ids"])
+    if not bare:
+        return [token for token in ids if token == tokenizer.bos_token_id]
     surplus = len(ids) - len(bare)
     for lead in range(surplus + 1):
         if ids[lead : lead + len(bare)] == bare:

@@ -53,8 +53,9 @@ def find_files(name: str) -> Files:
         MissingData: no network, or access must be asked for.
         DataError: the wheel is not the pinned one.
     """
-    if Path(name).is_dir():
-        return Files(folder=Path(name), source="folder", revision=None)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return Files(folder=folder, source="folder", revision=None)
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise ConfigError(f"There is no folder {name!r}; give an existing one or a Hub name.")
     if name != LAPTOP:
@@ -74,6 +75,7 @@ def from_hub(name: str) -> Files:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
+        HfHubHTTPError,
         HFValidationError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
@@ -83,12 +85,16 @@ def from_hub(name: str) -> Files:
     repository, _, revision = name.partition("@")
     offline = not hub_answers()
     try:
-        folder = snapshot_download(
-            repository,
-            revision=revision or None,
-            local_files_only=offline,
-            allow_patterns=[*HUB_FILES, "*.safetensors"],
-        )
+        # Weights in the older format are taken only where there are no safetensors.
+        for weights in ("*.safetensors", "pytorch_model*.bin"):
+            folder = snapshot_download(
+                repository,
+                revision=revision or None,
+                local_files_only=offline,
+                allow_patterns=[*HUB_FILES, weights],
+            )
+            if weight_files(Path(folder)):
+                break
     except GatedRepoError as error:
         raise MissingData(
             f"Access to {repository!r} must be asked for at https://huggingface.co/{repository}; "
@@ -96,13 +102,13 @@ def from_hub(name: str) -> Files:
         ) from error
     except (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError) as error:
         raise UnknownName.among("model", name, BUILT_IN) from error
-    except LocalEntryNotFoundError as error:
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         if "/" not in repository:
             raise UnknownName.among("model", name, BUILT_IN) from error
+        state = "is not reachable, or HF_HUB_OFFLINE is set" if offline else "did not give them"
         raise MissingData(
-            f"The files of {name!r} are not in the Hub's cache on this machine and the Hub "
-            f"({'not asked or not reachable' if offline else 'asked'}) did not give them; "
-            "go online once, or give a local folder."
+            f"The files of {name!r} are not in the Hub's cache on this machine, and the Hub "
+            f"{state}; go online once, or give a local folder."
         ) from error
     return Files(folder=Path(folder), source="hub", revision=Path(folder).name)
 

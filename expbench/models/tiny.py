@@ -18,7 +18,7 @@ SPECIAL = ("<pad>", "<bos>", "<eos>", "<end>", "<system>", "<user>", "<assistant
 def build_tiny() -> tuple[Any, Any]:
     """Return (model in evaluation mode, tokenizer); the same weights at every call."""
     import torch
-    from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = build_tokenizer()
     config = LlamaConfig(
@@ -36,14 +36,13 @@ def build_tiny() -> tuple[Any, Any]:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
-        module = LlamaForCausalLM(config).float().eval()
+        module = LlamaForCausalLM(config)
         with torch.no_grad():
             for weight in module.parameters():
                 if weight.ndim == 2:
                     weight.normal_(0.0, 0.15)
             module.lm_head.weight.normal_(0.0, 1.0)
-    module.generation_config = GenerationConfig(bos_token_id=1, eos_token_id=[2, 3], pad_token_id=0)
-    return module, tokenizer
+    return module.eval(), tokenizer  # type: ignore[no-untyped-call]
 
 
 def build_tokenizer() -> Any:
@@ -59,7 +58,7 @@ def build_tokenizer() -> Any:
     backend.post_processor = processors.TemplateProcessing(
         single="<bos> $A", special_tokens=[("<bos>", 1)]
     )
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=backend,
         bos_token="<bos>",
         eos_token="<eos>",

@@ -106,9 +106,9 @@ def write_model(gguf: Path, folder: Path) -> None:
     """Write model, tokenizer and a note on their origin as a folder that transformers loads."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-    from transformers.utils import logging
+    from transformers.utils.logging import disable_progress_bar
 
-    logging.disable_progress_bar()
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     module = AutoModelForCausalLM.from_pretrained(
         gguf.parent,
         gguf_file=gguf.name,
