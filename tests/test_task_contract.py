@@ -203,7 +203,7 @@ def test_the_prompt_holds_everything_that_is_needed(task: Task) -> None:
         if task.kind != "code":
             assert sample.input.strip() in sample.prompt
         form = {
-            "choice": "`Answer: X`",
+            "choice": '"Answer: " and its ',
             "chem": "`Answer: Yes` or `Answer: No`",
             "math": "\\boxed{",
             "code": "```python",

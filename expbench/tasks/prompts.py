@@ -1,7 +1,6 @@
 """The tasks' words, one builder a kind of answer, the same for every method.
 
-Short and plain, because the smallest backbone has 135M parameters: the question first, the form of
-the answer last, no example.
+Short and plain, because the smallest backbone has 135M parameters: no example, no role, one form.
 """
 
 from expbench.core import Question
@@ -20,25 +19,30 @@ def math_prompt(question: Question) -> str:
 
 
 def choice_prompt(question: Question) -> str:
-    """Show the lettered choices and ask for `Answer: X`.
+    """Ask for `Answer: X`, then show the question and its labelled choices.
+
+    The form comes first here: asked for last, the 135M model copies the list of choices instead
+    of choosing (measured on the mini train splits: 60 of 80 replies named one choice, against 75).
 
     >>> q = Question(id="1", task="t", kind="choice", input="2+2?", labels=("A", "B"),
     ...              choices=("4", "5"))
     >>> print(choice_prompt(q))
-    2+2?
+    Choose the right answer. Reply only with "Answer: " and its letter.
     <BLANKLINE>
+    Question: 2+2?
     A. 4
     B. 5
-    <BLANKLINE>
-    Answer with the letter of the right choice in the form `Answer: X`.
     """
-    lines = [
-        f"{label}. {choice}"
-        for label, choice in zip(question.labels, question.choices, strict=True)
-    ]
     word = "letter" if all(label.isalpha() for label in question.labels) else "number"
-    ending = f"Answer with the {word} of the right choice in the form `Answer: X`."
-    return "\n".join([question.input.strip(), "", *lines, "", ending])
+    pairs = zip(question.labels, question.choices, strict=True)
+    return "\n".join(
+        [
+            f'Choose the right answer. Reply only with "Answer: " and its {word}.',
+            "",
+            f"Question: {question.input.strip()}",
+            *(f"{label}. {choice}" for label, choice in pairs),
+        ]
+    )
 
 
 def code_prompt(question: Question) -> str:

@@ -49,7 +49,7 @@ def test_numeric_labels_are_keys_and_are_shown(tmp_path: Path) -> None:
     sample = load(tmp_path, ARC, train=[arc("a")], test=test).test[0]
     assert sample.labels.index(sample.target[0]) == 2
     assert "\n3. y\n" in sample.prompt
-    assert "Answer with the number" in sample.prompt
+    assert "and its number" in sample.prompt
 
 
 def test_a_key_outside_the_labels_is_an_error_with_its_line(tmp_path: Path) -> None:
