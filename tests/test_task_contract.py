@@ -216,7 +216,7 @@ def test_the_prompt_holds_everything_that_is_needed(task: Task) -> None:
             assert sample.input.split("SMILES: ")[1] in sample.prompt
         if task.kind == "choice":
             for label, choice in zip(sample.labels, sample.choices, strict=True):
-                assert f"\n{label}. {choice}\n" in sample.prompt
+                assert f"\n{label}. {choice}\n" in f"{sample.prompt}\n"
 
 
 @every_task
