@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Read when huggingface_hub is first imported; the tests bring their own offline settings.
+os.environ.pop("HF_HUB_OFFLINE", None)
+
 
 @pytest.fixture(autouse=True)
 def no_outside_network(

@@ -62,6 +62,8 @@ def run_jobs(request: Request) -> None:
     backbone = Backbone(load_backbone)
     for left_out, reason in {**todo.missing, **todo.declined}.items():
         say(f"Not run: {left_out}: {reason}")
+    if any(job.method.uses_model for job in todo.jobs):
+        backbone()  # A backbone that cannot be had is one error, not one a job.
     rows, failed = _work(todo, backbone, request)
     if request.as_json:
         print(json.dumps({"boards": as_json(boards(rows)), "not_run": dict(todo.missing)}))

@@ -535,7 +535,9 @@ def test_out_of_reach_are(code: str, namespaces: list[str], port: int) -> None:
     report = (
         "\ndef add(a, b):\n    found = attack()\n    assert not found, found\n    return a + b\n"
     )
-    assert attempt(code + report, namespaces).status == "passed", "the attack got through or broke"
+    # A look at every system file takes its time on a busy machine.
+    outcome = attempt(code + report, namespaces, timeout_s=60)
+    assert outcome.status == "passed", f"the attack got through or broke: {outcome.detail}"
 
 
 def test_an_early_exit_does_not_pass_a_test_that_swallows_errors(namespaces: list[str]) -> None:
