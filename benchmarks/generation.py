@@ -96,7 +96,9 @@ def prepare(rows_file: Path) -> Path:
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(parents=True)
     (data / "test.jsonl").write_text("\n".join(lines[:QUESTIONS]) + "\n", encoding="utf-8")
-    (data / "train.jsonl").write_text("\n".join(lines[QUESTIONS:][:8]) + "\n", encoding="utf-8")
+    # `direct` never reads these, but a task without a train split is an error.
+    unused = [{"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in range(8)]
+    (data / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in unused))
     with (folder / "rows.jsonl").open("w", encoding="utf-8") as out:
         for row in map(json.loads, lines[:QUESTIONS]):
             question = Question(id="", task="gsm8k", kind="math", input=row["question"])
@@ -105,6 +107,14 @@ def prepare(rows_file: Path) -> Path:
     text = TASK.format(rows=folder / "rows.jsonl", new=NEW_TOKENS)
     (folder / "expbench_gsm8k.yaml").write_text(text)
     return WORK / "data"
+
+
+def bundled_rows() -> Path:
+    """Return the 64 questions of the mini suite in one file."""
+    folder = ROOT / "expbench" / "mini" / "gsm8k"
+    text = "".join((folder / f"{split}.jsonl").read_text("utf-8") for split in ("test", "train"))
+    (WORK / "mini.jsonl").write_text(text, encoding="utf-8")
+    return WORK / "mini.jsonl"
 
 
 def timed(command: list[str | Path], **environment: str) -> dict[str, Any]:
@@ -183,14 +193,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     data = os.environ.get("EXPBENCH_REAL_DATA")
     rows = Path(data) / "gsm8k" / "test.jsonl" if data else None
-    parser.add_argument("--rows", type=Path, default=rows, required=rows is None)
+    parser.add_argument("--rows", type=Path, default=rows, help="default: the mini suite's 64")
     parser.add_argument("--peer", default="bfloat16:16", help="dtype:batch size, joined by commas")
     parser.add_argument("--peer-python", type=Path)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     WORK.mkdir(exist_ok=True)
-    python, folder = peer_python(options.peer_python), prepare(options.rows)
+    python, folder = peer_python(options.peer_python), prepare(options.rows or bundled_rows())
     sys.path[:0] = [str(ROOT)]
     from expbench.models.sources import find_files
 
