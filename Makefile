@@ -39,11 +39,17 @@ format: $(VENV)/.dev ## Rewrite the sources in the house format.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev ## Measure: start-up, code grading and generation beside a peer, memory.
+$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@ $(VENV)/.dev $(VENV)/.run
+
+bench: $(VENV)/.bench ## Measure: start-up, code grading and generation beside a peer, memory.
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/code_grading.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/retrieval.py
+	$(BIN)/python benchmarks/decoding.py
 
 cases: $(VENV)/.dev ## Grade the public-report cases in $$EXPBENCH_CASES.
 	$(BIN)/python tests/run_cases.py $(foreach a,math choice chem code ranking stats,$(EXPBENCH_CASES)/$(a).jsonl)

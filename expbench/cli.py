@@ -81,61 +81,150 @@ def _root(
     pass
 
 
+Methods = Annotated[str, typer.Option("--method", "-m", help="Names joined by commas, or all.")]
+PresetName = Annotated[str, typer.Option("--preset", help="smoke, laptop or paper.")]
+ModelName = Annotated[
+    str | None, typer.Option("--model", help="Backbone: Hub name, local folder, fake or tiny.")
+]
+Seeds = Annotated[str | None, typer.Option("--seed", help="Seeds joined by commas.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A method's setting, key=value or METHOD.key=value."),
+]
+TrainLimit = Annotated[
+    int | None,
+    typer.Option("--train-limit", min=0, help="Train samples a task at most; 0 for all."),
+]
+TestLimit = Annotated[
+    int | None, typer.Option("--test-limit", min=0, help="Test samples a task at most; 0 for all.")
+]
+PoolLimit = Annotated[
+    int | None,
+    typer.Option("--pool-limit", min=0, help="Train samples a task tried for the pool; 0 for all."),
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, ...")]
+Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
+
+
+def _request(values: dict[str, Any]) -> Any:
+    """Build what `run`, `train` and `ablate` share from a verb's own parameters."""
+    from expbench.commands.run import Request
+
+    return Request(
+        **{
+            name: values[name]
+            for name in (
+                "method", "task", "preset", "model", "suite", "data_dir", "device", "dtype", "out",
+                "force", "unsafe_code",
+            )
+        },
+        seeds=_seeds(values["seed"]),
+        settings=tuple(values["settings"] or ()),
+        limits={name: values[f"{name}_limit"] for name in ("train", "test", "pool")},
+        as_json=values["json"],
+        checkpoint=values.get("checkpoint"),
+    )  # fmt: skip
+
+
 @app.command()
 def run(
-    method: Annotated[str, typer.Option("--method", "-m", help="Names joined by commas, or all.")],
+    method: Methods,
     task: TaskArgument,
-    preset: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
-    model: Annotated[
-        str | None, typer.Option(help="Backbone: Hub name, local folder, fake or tiny.")
-    ] = None,
+    preset: PresetName = "laptop",
+    model: ModelName = None,
     suite: Suite = None,
     data_dir: DataDir = None,
-    seed: Annotated[str | None, typer.Option(help="Seeds joined by commas.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A method's setting, key=value or METHOD.key=value."),
+    seed: Seeds = None,
+    settings: Settings = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="Answer with this checkpoint instead of learning."),
     ] = None,
-    train_limit: Annotated[
-        int | None, typer.Option(min=0, help="Train samples a task at most; 0 for all.")
-    ] = None,
-    test_limit: Annotated[
-        int | None, typer.Option(min=0, help="Test samples a task at most; 0 for all.")
-    ] = None,
-    pool_limit: Annotated[
-        int | None, typer.Option(min=0, help="Train samples a task tried for the pool; 0 for all.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    train_limit: TrainLimit = None,
+    test_limit: TestLimit = None,
+    pool_limit: PoolLimit = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
     out: Out = RUNS,
     force: Annotated[
-        bool, typer.Option("--force", help="Set finished runs aside and compute them again.")
+        bool,
+        typer.Option(
+            "--force", help="Set finished runs aside and compute them again; checkpoints stay."
+        ),
     ] = False,
     unsafe_code: Unsafe = False,
     json: Json = False,
 ) -> None:
     """Run methods on tasks, resume what was interrupted, and print the leaderboard."""
-    from expbench.commands.run import Request, run_jobs
+    values = locals()
+    from expbench.commands.run import run_jobs
 
-    run_jobs(
-        Request(
-            method=method,
-            task=task,
-            preset=preset,
-            model=model,
-            suite=suite,
-            data_dir=data_dir,
-            seeds=_seeds(seed),
-            settings=tuple(settings or ()),
-            limits={"train": train_limit, "test": test_limit, "pool": pool_limit},
-            device=device,
-            dtype=dtype,
-            out=out,
-            force=force,
-            unsafe_code=unsafe_code,
-            as_json=json,
-        )
-    )
+    run_jobs(_request(values))
+
+
+@app.command()
+def train(
+    method: Methods,
+    task: TaskArgument,
+    preset: PresetName = "laptop",
+    model: ModelName = None,
+    suite: Suite = None,
+    data_dir: DataDir = None,
+    seed: Seeds = None,
+    settings: Settings = None,
+    train_limit: TrainLimit = None,
+    test_limit: TestLimit = None,
+    pool_limit: PoolLimit = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    out: Out = RUNS,
+    force: Annotated[
+        bool, typer.Option("--force", help="Set finished checkpoints aside and train again.")
+    ] = False,
+    unsafe_code: Unsafe = False,
+    json: Json = False,
+) -> None:
+    """Collect experience and train, without answering; say where the checkpoint is."""
+    values = locals()
+    from expbench.commands.train import train_methods
+
+    train_methods(_request(values))
+
+
+@app.command()
+def ablate(
+    method: Annotated[str, typer.Option("--method", "-m", help="One method that has ABLATIONS.")],
+    task: TaskArgument = "all",
+    set_name: Annotated[
+        str | None, typer.Option("--set-name", help="Which set of rows; default: its first.")
+    ] = None,
+    preset: PresetName = "laptop",
+    model: ModelName = None,
+    suite: Suite = None,
+    data_dir: DataDir = None,
+    seed: Seeds = None,
+    settings: Settings = None,
+    train_limit: TrainLimit = None,
+    test_limit: TestLimit = None,
+    pool_limit: PoolLimit = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    out: Out = RUNS,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Set finished runs aside and compute them again; checkpoints stay."
+        ),
+    ] = False,
+    unsafe_code: Unsafe = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    json: Json = False,
+) -> None:
+    """Run every row of a set with and without its bank, and print the gain of each."""
+    values = locals()
+    from expbench.commands.ablate import ablate_method
+
+    ablate_method(_request(values), set_name=set_name, as_markdown=markdown)
 
 
 def _seeds(text: str | None) -> tuple[int, ...] | None:
@@ -175,15 +264,37 @@ def show(
     wrong: Annotated[
         bool, typer.Option("--wrong", help="Only samples that scored below 1.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=0, help="Samples at most; 0 for all.")] = 10,
+    sample: Annotated[str | None, typer.Option(help="Only the sample with this id.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=0, help="Samples at most; 0 for all. Default 10, with --html all."),
+    ] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Which experiences touched which token.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the trace as one page to this file.")
+    ] = None,
     data_dir: DataDir = None,
     out: Out = RUNS,
     json: Json = False,
 ) -> None:
-    """Show questions, outputs and grades of a run."""
-    from expbench.commands.show import show_run
+    """Show questions, outputs and grades of a run, or its traces."""
+    from expbench.commands.show import Request, show_run
 
-    show_run(run_id, root=out, wrong=wrong, limit=limit, data_dir=data_dir, as_json=json)
+    show_run(
+        Request(
+            run=run_id,
+            root=out,
+            wrong=wrong,
+            sample=sample,
+            limit=limit,
+            data_dir=data_dir,
+            trace=trace,
+            html=html,
+            as_json=json,
+        )
+    )
 
 
 @app.command()
@@ -232,6 +343,34 @@ def data_pull(task: TaskArgument = "all", json: Json = False) -> None:
     from expbench.commands.data import pull_data
 
     pull_data(task, as_json=json)
+
+
+@app.command()
+def diagnose(
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="A method that uses experience.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Backbone of a method that reads experience as text."),
+    ] = None,
+    seed: Seeds = None,
+    mode: Annotated[
+        str | None,
+        typer.Option("--mode", help="How a latent method learns: supervised or grpo."),
+    ] = None,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Does a method read its experience? Key-value worlds with controls, in under a minute."""
+    from expbench.commands.diagnose import run_diagnosis
+
+    run_diagnosis(
+        method,
+        model=model,
+        seeds=_seeds(seed),
+        mode=mode,
+        settings=tuple(settings or ()),
+        as_json=json,
+    )
 
 
 @app.command()

@@ -58,8 +58,8 @@ class Bars:
 
     def stage(self, label: str, total: int) -> None:
         """Begin a stage of `total` samples; 0 where the number is not known."""
-        if self._plain and "waiting" in label:
-            stderr.print(label)
+        if self._plain and ("waiting" in label or (total and "learning" in label)):
+            stderr.print(label)  # These may take hours; answering says something for each job.
         self._answering = label.endswith("answering")
         self._bars.reset(self._stage, description=label, total=total or None, completed=0)
 
@@ -81,6 +81,49 @@ class Bars:
 def say(text: str) -> None:
     """Print one line for people."""
     stderr.print(text, markup=False, soft_wrap=True)
+
+
+class Stages:
+    """One bar for a command that works through a few stages, such as a training and a test."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        """Prepare the bar; where standard error is no terminal, a line a stage is printed."""
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=stderr,
+            disable=quiet or not stderr.is_terminal,
+            transient=True,
+        )
+        self._plain = not quiet and not stderr.is_terminal
+        self._stage = self._bars.add_task("starting", total=None)
+
+    def __enter__(self) -> "Stages":
+        """Start drawing."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop drawing, whatever happened."""
+        self._bars.stop()
+
+    def stage(self, label: str, total: int) -> None:
+        """Begin a stage of `total` steps; 0 where the number is not known."""
+        if self._plain:
+            stderr.print(label)
+        self._bars.reset(self._stage, description=label, total=total or None, completed=0)
+
+    def advance(self, count: int) -> None:
+        """Report finished steps of the stage."""
+        self._bars.advance(self._stage, count)
 
 
 class Download:

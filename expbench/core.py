@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 Split = Literal["train", "test"]
@@ -236,8 +237,11 @@ class Method(Protocol):
     """What a method implements: built as `Cls(config, model, seed)`, then `fit`, then `answer`.
 
     Optional class attributes and their defaults: `uses_model = True`, `uses_experience = False`,
-    `reference = False` (not a language-model method: shown apart), `kinds = KINDS`. A method that
-    trains for long may add `save(folder)` and `load(folder)` (`Persistent`).
+    `reference = False` (not a language-model method: shown apart), `kinds = KINDS`,
+    `answer_only = ()` (Config fields that change how it answers but not what it learns). A method
+    that trains for long may add `save(folder)` and `load(folder)`, and `workbench` (`Workbench`).
+    A Config with a field `mix` whose value is `scenario` is fitted once on the train samples of all
+    tasks of a scenario; `Sample.task` tells them apart, and the reward grades each by its own task.
     """
 
     version: ClassVar[int]
@@ -254,6 +258,21 @@ class Method(Protocol):
     def answer(self, questions: Sequence[Question]) -> list[Output]:
         """Answer in the order given, exactly one output a question."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workbench:
+    """What the runner lends to a method that trains for long: a folder and a progress bar.
+
+    A method asks for it by declaring `workbench: Workbench | None = None`; it is set before `fit`.
+    """
+
+    folder: Path
+    """The checkpoint's folder: it survives a kill, so `fit` may keep its state and log here."""
+    stage: Callable[[str, int], None] = lambda label, total: None
+    """Begin a stage of `total` steps (0: not known), named by a short label."""
+    advance: Callable[[int], None] = lambda count: None
+    """Report finished steps of the stage."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,11 +303,17 @@ class RunSpec:
     """Checksum of the experience pool, None for methods that do not read it."""
     sandbox: str = "bubblewrap"
     """How model-written code was isolated; `unsafe` only by explicit choice."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """What a trained method learnt from: `key` of the checkpoint, `tasks` with their versions and
+    checksums, `pools`; empty for methods that keep no checkpoint."""
 
     @property
     def run_id(self) -> str:
-        """12 hex digits of SHA-256 over the canonical JSON."""
-        return checksum(asdict(self))[:12]
+        """12 hex digits of SHA-256 over the canonical JSON; an empty `training` is left out."""
+        values = asdict(self)
+        if not values["training"]:
+            del values["training"]
+        return checksum(values)[:12]
 
 
 @dataclass(frozen=True, kw_only=True)

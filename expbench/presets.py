@@ -1,6 +1,7 @@
 """Presets: named sets of defaults for `expbench run`. A record keeps the resolved values."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from expbench.errors import UnknownName
 
@@ -20,6 +21,8 @@ class Preset:
     pool_limit: int
     """Train samples a task that the backbone attempts for the experience pool."""
     seeds: tuple[int, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings for every method whose Config has the field; the user's `--set` wins."""
 
 
 PRESETS = {
@@ -34,6 +37,13 @@ PRESETS = {
             test_limit=4,
             pool_limit=4,
             seeds=(1,),
+            settings={
+                "steps": "1",
+                "prompts": "1",
+                "group": "2",
+                "max_completion": "4",
+                "lora_rank": "2",
+            },
         ),
         Preset(
             name="laptop",
@@ -44,6 +54,14 @@ PRESETS = {
             test_limit=32,
             pool_limit=32,
             seeds=(1,),
+            settings={
+                "steps": "12",
+                "prompts": "2",
+                "group": "8",
+                "max_completion": "64",
+                "learning_rate": "3e-4",
+                "save_every": "10",
+            },
         ),
         Preset(
             name="paper",

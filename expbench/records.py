@@ -136,6 +136,14 @@ def locked(folder: Path, name: str, *, what: str, wait_s: float = 0.0) -> Iterat
         ) from None
 
 
+def spec_values(spec: RunSpec) -> dict[str, Any]:
+    """Give a spec as `run.json` keeps it: without `training` where nothing was trained."""
+    values = asdict(spec)
+    if not values["training"]:
+        del values["training"]
+    return values
+
+
 def output_from_json(value: Mapping[str, Any]) -> Output:
     """Rebuild an output from a parsed line."""
     ranking = value.get("ranking")
@@ -233,9 +241,10 @@ class RunFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         stored = self.info.get("spec")
-        ours = json.loads(canonical_json(asdict(spec)))
+        ours = json.loads(canonical_json(spec_values(spec)))
         if stored is not None and stored != ours:
-            differing = sorted(k for k in ours if stored.get(k) != ours[k])
+            names = {*ours, *stored}
+            differing = sorted(k for k in names if stored.get(k) != ours.get(k))
             raise RecordError(
                 f"{self.path} holds a run with another {', '.join(differing)}; "
                 "move it away or choose another --out."

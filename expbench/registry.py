@@ -46,6 +46,10 @@ class MethodInfo:
     uses_experience: bool
     reference: bool
     kinds: tuple[Kind, ...]
+    answer_only: tuple[str, ...] = ()
+    """Fields of its Config that change how it answers but not what it learns."""
+    needs_weights: bool = False
+    """It cannot work on a model without weights, such as `fake`."""
 
 
 def _package_folder(package: str) -> Path:
@@ -161,6 +165,8 @@ def get_method(name: str) -> MethodInfo:
         uses_experience=getattr(cls, "uses_experience", False),
         reference=getattr(cls, "reference", False),
         kinds=tuple(getattr(cls, "kinds", KINDS)),
+        answer_only=tuple(getattr(cls, "answer_only", ())),
+        needs_weights=getattr(cls, "needs_weights", False),
     )
 
 
@@ -186,6 +192,13 @@ def _check_class(name: str, cls: Any) -> None:
     if missing:
         raise PluginError(
             f"Method {name!r} lacks {', '.join(missing)}; expbench.core.Method is the protocol."
+        )
+    fields = getattr(getattr(cls, "Config", None), "__dataclass_fields__", {})
+    unknown = [field for field in getattr(cls, "answer_only", ()) if field not in fields]
+    if unknown:
+        raise PluginError(
+            f"Method {name!r} lists {', '.join(unknown)} in answer_only; its Config has no such "
+            "field."
         )
 
 

@@ -7,36 +7,24 @@ records of an undisturbed one even where the batch's composition moves the last 
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from expbench import sandbox
 from expbench.core import Method, Model, Output, Record, RunSpec, Sample, Score, Task
+from expbench.courses import Course, Lesson, Progress, Study, describe, prepare
 from expbench.errors import PluginError, RecordError
-from expbench.experience.leaks import refuse_leaks
-from expbench.experience.pool import Pool, collect
+from expbench.fitting import learn, pool_cost, training_account
 from expbench.grading import grade_all
 from expbench.provenance import now, provenance
-from expbench.records import RunFolder
+from expbench.records import RunFolder, spec_values
 from expbench.registry import MethodInfo
 from expbench.suites import TaskData
 
 CHUNK = 64
 """Questions handed to a method at once: memory follows the chunk, not the test set."""
-
-
-class Progress(Protocol):
-    """What the runner tells a person while it works."""
-
-    def stage(self, label: str, total: int) -> None:
-        """Begin a stage of `total` samples."""
-        ...
-
-    def advance(self, count: int) -> None:
-        """Report finished samples of the stage."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +41,23 @@ class Job:
     limits: Mapping[str, int]
     """`train`, `test`, `pool`: samples at most, 0 for all."""
     out: Path
+    lessons: tuple[Lesson, ...] = ()
+    """The tasks that it learns from; empty for this task alone."""
+    checkpoint: Path | None = None
+    """A checkpoint to answer with instead of learning."""
+
+    @property
+    def course(self) -> Course:
+        """What is learnt for this job."""
+        return Course(
+            method=self.method,
+            config=self.config,
+            seed=self.seed,
+            lessons=self.lessons or (Lesson(task=self.task, data=self.data),),
+            limits=self.limits,
+            out=self.out,
+            checkpoint=self.checkpoint,
+        )
 
 
 @dataclass(kw_only=True)
@@ -89,11 +94,8 @@ def execute(
     Raises:
         ExpBenchError: a leak, a broken method, an unusable folder. Finished samples are kept.
     """
-    refuse_leaks(job.data.train, job.data.test, where="train split")
-    backbone = model() if job.method.uses_model else None
-    phases = Phases()
-    pool = _pool(job, backbone, phases, progress) if job.method.uses_experience else None
-    spec = _spec(job, backbone, pool)
+    study, backbone, phases = _study(job, model, progress)
+    spec = _spec(job, backbone, study)
     folder = RunFolder(job.out, spec.run_id)
     if force:
         with folder.lock():
@@ -103,7 +105,7 @@ def execute(
             progress.stage(_label(job, "waiting for another process that computes this run"), 0)
         with folder.lock(wait_s=-1):
             if not folder.is_complete():
-                _resume(job, spec, folder, backbone, pool, phases, progress)
+                _resume(job, spec, folder, backbone, study, phases, progress)
     return folder
 
 
@@ -111,54 +113,34 @@ def _label(job: Job, verb: str) -> str:
     return f"{job.task.name} / {job.method.name} / seed {job.seed}: {verb}"
 
 
-def _pool(job: Job, backbone: Model | None, phases: Phases, progress: Progress) -> Pool:
-    """Collect or read the pool of the job's task."""
-    if backbone is None:
-        raise PluginError(f"Method {job.method.name!r} uses experience, so it must use the model.")
-    limit = job.limits["pool"]
-    samples = job.data.train[:limit] if limit else job.data.train
-    progress.stage(_label(job, "collecting experience"), len(samples))
-    with phases.timed("collect"):
-        pool = collect(
-            samples,
-            model=backbone,
-            grade=lambda pairs: grade_all(job.task.grade, pairs),
-            seed=job.seed,
-            identity={
-                "task": job.task.name,
-                "version": job.task.version,
-                "suite": job.data.suite,
-                "backbone": _describe(backbone),
-                "train": job.data.checksums["train"],
-            },
-            folder=job.out / "pools",
-            advance=progress.advance,
-        )
-    refuse_leaks((e.sample for e in pool.entries), job.data.test, where="pool")
-    return pool
+def _study(
+    job: Job, model: Callable[[], Model], progress: Progress
+) -> tuple[Study, Model | None, Phases]:
+    """Collect what the job's method learns from; no test sample of the job may be in it."""
+    course, phases = job.course, Phases()
+    if job.checkpoint is None:
+        for lesson in course.lessons:
+            course.refuse_leaks(lesson.data.train, where="train split")
+    backbone = model() if job.method.uses_model else None
+    with phases.timed("collect") if job.method.uses_experience else nullcontext():
+        study = prepare(course, backbone, progress)
+    if job.checkpoint is not None and study.checkpoint is not None:
+        study.checkpoint.refuse_seen(job.data.test)
+    return study, backbone, phases
 
 
-def _describe(model: Model) -> dict[str, str]:
-    """Name everything about a backbone that can move a result."""
-    return {
-        "name": model.name,
-        "fingerprint": model.fingerprint,
-        "dtype": str(getattr(model, "dtype", "none")),
-        "device": str(getattr(model, "device", "none")),
-    }
-
-
-def _spec(job: Job, backbone: Model | None, pool: Pool | None) -> RunSpec:
+def _spec(job: Job, backbone: Model | None, study: Study) -> RunSpec:
     isolation = "none"
     if job.task.kind == "code":
         isolation = "unsafe" if sandbox.is_unsafe() else "bubblewrap"
+    pool = study.pools.get(job.task.name) if not study.training else None
     return RunSpec(
         task=job.task.name,
         task_version=job.task.version,
         method=job.method.name,
         method_version=job.method.version,
         method_config=asdict(job.config),
-        backbone=_describe(backbone) if backbone else {},
+        backbone=describe(backbone) if backbone else {},
         preset=job.preset,
         suite=job.data.suite,
         seed=job.seed,
@@ -166,6 +148,7 @@ def _spec(job: Job, backbone: Model | None, pool: Pool | None) -> RunSpec:
         data=job.data.spec(),
         pool=pool.checksum if pool else None,
         sandbox=isolation,
+        training=study.training,
     )
 
 
@@ -174,7 +157,7 @@ def _resume(
     spec: RunSpec,
     folder: RunFolder,
     backbone: Model | None,
-    pool: Pool | None,
+    study: Study,
     phases: Phases,
     progress: Progress,
 ) -> None:
@@ -182,13 +165,8 @@ def _resume(
     info = folder.info or _new_info(job, spec)
     session: dict[str, Any] = {"started": now(), "repaired_lines": removed}
     info["sessions"].append(session)
-    if pool:
-        info["pool"] = {
-            "tokens": pool.tokens,
-            "seconds": pool.seconds,
-            "entries": len(pool.entries),
-            "errors": pool.errors,
-        }
+    if study.pools and study.checkpoint is None:
+        info["pool"] = pool_cost(study.pools[job.task.name])
 
     def save(status: str) -> None:
         session.update(ended=now(), seconds=dict(phases.seconds))
@@ -196,8 +174,7 @@ def _resume(
         folder.write_info(info)
 
     save("running")
-    method = _fit(job, folder, backbone, pool, phases, progress)
-    info["notes"] = [*job.data.notes, *getattr(method, "notes", ())]
+    method = _method(job, backbone, study, phases, progress, info)
     save("running")
     progress.stage(_label(job, "answering"), len(job.data.test))
     recorded = {record.sample_id for record in folder.records()}
@@ -215,7 +192,7 @@ def _new_info(job: Job, spec: RunSpec) -> dict[str, Any]:
     task = job.task
     return {
         "status": "running",
-        "spec": asdict(spec),
+        "spec": spec_values(spec),
         "task": {
             "title": task.title,
             "scenario": task.scenario,
@@ -233,33 +210,28 @@ def _new_info(job: Job, spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def _fit(
+def _method(
     job: Job,
-    folder: RunFolder,
     backbone: Model | None,
-    pool: Pool | None,
+    study: Study,
     phases: Phases,
     progress: Progress,
+    info: dict[str, Any],
 ) -> Method:
-    """Build the method and let it learn, or load what it learnt before the process died."""
-    method: Any = job.method.cls(job.config, backbone, job.seed)
-    keep, kept = folder.path / "checkpoint", hasattr(method, "save") and hasattr(method, "load")
-    done = keep / "COMPLETE"
-    if kept and done.exists():
-        method.load(keep)
-        return method  # type: ignore[no-any-return]
-    progress.stage(_label(job, "learning"), 0)
-    with phases.timed("fit"):
-        method.fit(
-            job.data.train,
-            pool.entries if pool else (),
-            lambda sample, output: job.task.grade(sample, output).value,
-        )
-    if kept:
-        keep.mkdir(exist_ok=True)
-        method.save(keep)
-        done.touch()
-    return method  # type: ignore[no-any-return]
+    """Give the method as it answers, and write into `run.json` what it learnt from."""
+    notes = [*job.data.notes]
+    if study.checkpoint is None:
+        with phases.timed("fit"):
+            method = learn(job.course, backbone, study, progress)
+    else:
+        # Training is accounted for in the checkpoint, once for all runs that share it.
+        method = learn(job.course, backbone, study, progress)
+        info["training"] = training_account(study.checkpoint)
+        notes += study.checkpoint.info["notes"]
+    info["notes"] = list(dict.fromkeys([*notes, *getattr(method, "notes", ())]))
+    if hasattr(method, "refuse_leaks"):
+        method.refuse_leaks([sample.question() for sample in job.data.test])
+    return method
 
 
 def _chunk(

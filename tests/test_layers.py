@@ -27,17 +27,26 @@ MAY_IMPORT = {
     "records": {"core", "errors"},
     "provenance": set(),
     "experience": {"core", "errors", "data", "records"},
+    "training": {"core", "errors", "models"},
+    "checkpoints": {"core", "errors", "experience", "records"},
+    "courses": {
+        "core", "errors", "sandbox", "checkpoints", "experience", "grading", "registry", "suites",
+    },
+    "fitting": {
+        "core", "errors", "checkpoints", "courses", "experience", "grading", "provenance",
+    },
     "runner": {
-        "core", "errors", "sandbox", "experience", "grading", "provenance", "records", "registry",
-        "suites",
+        "core", "errors", "sandbox", "courses", "fitting", "grading", "provenance", "records",
+        "registry", "suites",
     },
     "report": {"core", "errors", "records", "stats"},
+    "diagnose": {"core", "errors", "config", "models", "registry", "stats"},
     "console": set(),
     "jobs": ALL - {"cli", "commands", "report", "console"},
     "commands": ALL - {"cli"},
     "cli": ALL,
     "__init__": set(),
-    "methods": {"core", "errors", "models", "experience", "training"},
+    "methods": {"core", "errors", "models", "experience", "training", "diagnose"},
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from expbench.records import (
     read_lines,
     record_from_json,
     repair,
+    spec_values,
     write_json,
 )
 
@@ -139,6 +140,20 @@ def test_another_seed_in_the_same_folder_is_refused_by_name(tmp_path: Path) -> N
         folder.prepare(replace(SPEC, seed=2))
 
 
+def test_a_run_recorded_before_there_was_training_is_gone_on_with(tmp_path: Path) -> None:
+    folder = prepared(tmp_path)
+    stored = {name: value for name, value in vars(SPEC).items() if name != "training"}
+    assert spec_values(SPEC) == stored
+    folder.write_info({"spec": stored, "status": "running"})
+    assert folder.prepare(SPEC) == 0
+    trained = replace(SPEC, training={"key": "abc"})
+    with pytest.raises(RecordError, match="another training"):
+        folder.prepare(trained)
+    folder.write_info({"spec": spec_values(trained), "status": "running"})
+    with pytest.raises(RecordError, match="another training"):
+        folder.prepare(SPEC)
+
+
 def test_every_part_of_the_spec_moves_the_run_id() -> None:
     changes: list[dict[str, Any]] = [
         {"task": "other"},
@@ -154,6 +169,7 @@ def test_every_part_of_the_spec_moves_the_run_id() -> None:
         {"data": {"checksums": {"test": "1"}}},
         {"pool": "abc"},
         {"sandbox": "unsafe"},
+        {"training": {"key": "abc"}},
     ]
     ids = {replace(SPEC, **change).run_id for change in changes}
     assert len(ids | {SPEC.run_id}) == len(changes) + 1

@@ -150,6 +150,23 @@ def test_two_backbones_and_two_settings_are_columns_of_their_own(tmp_path: Path)
     assert len(set(label_methods([*rows, other]).values())) == 3
 
 
+def test_runs_of_one_cell_are_told_apart_by_version_pool_or_id(tmp_path: Path) -> None:
+    first = write_run(tmp_path, [1.0] * 4, method="few_shot")
+    version = write_run(tmp_path, [0.0] * 4, method="few_shot", method_version=2)
+    assert set(label_methods([first, version]).values()) == {
+        "few_shot(version 1)", "few_shot(version 2)"
+    }  # fmt: skip
+    other = write_run(tmp_path, [0.0] * 4, method="few_shot", pool="abc")
+    labels = label_methods([first, other])
+    assert len(set(labels.values())) == 2
+    [board] = boards([first, other])
+    assert [row[3:] for row in board.tables[0].rows] in (
+        [("100.0 [51,100]", "0.0 [0, 49]")], [("0.0 [0, 49]", "100.0 [51,100]")]
+    )  # fmt: skip
+    seeds = [first, write_run(tmp_path, [0.0] * 4, method="few_shot", seed=2)]
+    assert set(label_methods(seeds).values()) == {"few_shot"}
+
+
 def test_the_macro_mean_weighs_every_property_the_same(tmp_path: Path) -> None:
     tags = [{"property": "A"}, {"property": "A"}, {"property": "A"}, {"property": "B"}]
     row = write_run(

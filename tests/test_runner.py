@@ -250,31 +250,6 @@ def test_tokens_of_a_resumed_run_include_the_first_session(tmp_path: Path) -> No
     assert len(folder.info["sessions"]) == 2
 
 
-def test_a_half_finished_fit_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
-    class Trained(Echo):
-        fits = 0
-
-        def fit(self, *_: Any) -> None:
-            Trained.fits += 1
-
-        def save(self, folder: Path) -> None:
-            (folder / "weights").write_text("1")
-
-        def load(self, folder: Path) -> None:
-            assert (folder / "weights").read_text() == "1"
-
-    job = toy_job(tmp_path, Trained)
-    folder = run(job)
-    reopen = {**folder.info, "status": "running"}
-    folder.write_info(reopen)
-    run(job)
-    assert Trained.fits == 1
-    (folder.path / "checkpoint" / "COMPLETE").unlink()
-    folder.write_info(reopen)
-    run(job)
-    assert Trained.fits == 2
-
-
 def test_a_failed_write_names_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file, not a folder")
     with pytest.raises((ExpBenchError, FileExistsError, NotADirectoryError)):

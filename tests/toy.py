@@ -32,14 +32,17 @@ def grade_exact(sample: Sample, output: Output) -> Score:
     return Score(value=float(output.text == sample.target[0]), answer=output.text or None)
 
 
-def toy_samples(split: str, count: int, target: Callable[[int], str] = str) -> tuple[Sample, ...]:
+def toy_samples(
+    split: str, count: int, target: Callable[[int], str] = str, *, task: str = "toy"
+) -> tuple[Sample, ...]:
+    what = split if task == "toy" else f"{task} {split}"
     return tuple(
         Sample(
             id=f"{split}-{i}",
-            task="toy",
+            task=task,
             kind="math",
-            input=f"Name {split} number {i}",
-            prompt=f"Name {split} number {i}",
+            input=f"Name {what} number {i}",
+            prompt=f"Name {what} number {i}",
             target=(target(i),),
             max_tokens=8,
         )
@@ -66,10 +69,13 @@ def toy_task(grade: Grader = grade_exact, **changes: Any) -> Task:
     return replace(task, **changes)
 
 
-def toy_data(train: int = 8, test: int = 8) -> TaskData:
-    splits = {"train": toy_samples("train", train), "test": toy_samples("test", test)}
+def toy_data(train: int = 8, test: int = 8, *, task: str = "toy") -> TaskData:
+    splits = {
+        "train": toy_samples("train", train, task=task),
+        "test": toy_samples("test", test, task=task),
+    }
     return TaskData(
-        task="toy",
+        task=task,
         suite="mini",
         train=splits["train"],
         test=splits["test"],
@@ -138,6 +144,8 @@ def info_of(cls: type[Any]) -> MethodInfo:
         uses_experience=getattr(cls, "uses_experience", False),
         reference=False,
         kinds=("math",),
+        answer_only=tuple(getattr(cls, "answer_only", ())),
+        needs_weights=getattr(cls, "needs_weights", False),
     )
 
 

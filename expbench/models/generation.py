@@ -67,6 +67,10 @@ class ForwardSession:
         index = torch.tensor(rows, device=self._mask_BT.device)
         self._mask_BT = self._mask_BT[index]
         self._cache.batch_select_indices(index)
+        # A final norm that remembers something of its rows forgets those that left.
+        norm = getattr(self._module.get_decoder(), "norm", None)
+        if hasattr(norm, "keep"):
+            norm.keep(index)
         return rows
 
     def _forward(self, ids_BT: Tensor, positions_BT: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ hook it. Decoding then goes through the module's own forward; the faster `llama`
 only while the backbone's layers are untouched (see `HFModel.session`).
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -76,6 +77,19 @@ class HFModel:
         parts = load_parts(name, device=device, dtype=dtype)
         return cls(**parts, name=name, batch_tokens=batch_tokens)
 
+    def fork(self, *, share_weights: bool) -> "HFModel":
+        """Return a private copy whose parts may be wrapped, replaced or given adapters.
+
+        Args:
+            share_weights: Share the parameters instead of copying them: for training that leaves
+                them as they are, such as LoRA. Tied weights stay tied either way.
+        """
+        shared = {id(p): p for p in self.module.parameters()} if share_weights else {}
+        fork = copy.copy(self)
+        fork.module = copy.deepcopy(self.module, shared)
+        fork.memory_splits = 0
+        return fork
+
     def render(self, prompt: Prompt) -> Rendered:
         """Return the token ids of a prompt in the model's chat format."""
         return render(self.tokenizer, prompt)
@@ -89,6 +103,12 @@ class HFModel:
             ConfigError: a prompt and its answer do not fit the model's context (prompts are never
                 truncated), or the model's logits are not numbers.
         """
+        return [output_of(*pair) for pair in self.complete(prompts, temperature, seed)]
+
+    def complete(
+        self, prompts: Sequence[Prompt], temperature: float = 0.0, seed: int = 0
+    ) -> list[tuple[Rendered, Completion]]:
+        """Do what `generate` does and return token ids as well; see there."""
         rendered = [self.render(prompt) for prompt in prompts]
         requests = [
             Request(
@@ -100,7 +120,7 @@ class HFModel:
             for prompt, text in zip(prompts, rendered, strict=True)
         ]
         completions = self.generate_ids(requests, temperature=temperature, seed=seed)
-        return [_output(*pair) for pair in zip(rendered, completions, strict=True)]
+        return list(zip(rendered, completions, strict=True))
 
     def generate_ids(
         self, requests: Sequence[Request], *, temperature: float = 0.0, seed: int = 0
@@ -241,7 +261,8 @@ class HFModel:
         self._halving(run, rows[len(rows) // 2 :])
 
 
-def _output(rendered: Rendered, completion: Completion) -> Output:
+def output_of(rendered: Rendered, completion: Completion) -> Output:
+    """Return an answer with its cost by role."""
     segments = [
         Segment(role="prompt", tokens=rendered.prompt_tokens),
         Segment(role="retrieved", tokens=rendered.retrieved_tokens),

@@ -8,7 +8,7 @@ Shapes: N packed tokens, B rows, H query heads, G key-value heads, R = H / G, T 
 D head width, S new tokens of a row, P shared tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,9 @@ def is_plain_llama(module: Any) -> bool:
     """Tell whether the module is a Llama whose forward nobody has changed.
 
     A hook, a wrapped or replaced submodule, an adapter, a patched `forward`, another device: any
-    of these sends decoding through the module's own forward.
+    of these sends decoding through the module's own forward. Two changes are let through, because
+    this session calls the parts concerned as they are: a final norm that says of itself that it
+    `is_row_wise` (it treats every position alone), and LoRA layers that are merged.
     """
     from transformers.activations import ACT2FN
     from transformers.models.llama import modeling_llama as llama
@@ -50,12 +52,25 @@ def is_plain_llama(module: Any) -> bool:
         torch.nn.ModuleList,
         type(ACT2FN["silu"]),
     }
-    kinds = {(weight.dtype, weight.device.type) for weight in module.parameters()}
+    parts = list(_untouched_parts(module))
+    kinds = {(w.dtype, w.device.type) for part in parts for w in part.parameters(recurse=False)}
     return (
-        all(type(part) in known and not _is_hooked(part) for part in module.modules())
+        all(type(part) in known and not _is_hooked(part) for part in parts)
         and kinds in ({(torch.float32, "cpu")}, {(torch.bfloat16, "cpu")})
         and (module.config.rope_parameters or {}).get("rope_type") == "default"
     )
+
+
+def _untouched_parts(part: Any) -> Iterator[Any]:
+    """Yield all submodules, a merged LoRA layer as its base layer and a row-wise norm not at all."""
+    if getattr(part, "is_row_wise", False):
+        return
+    if getattr(part, "merged", False) and hasattr(part, "get_base_layer"):
+        yield part.get_base_layer()
+        return
+    yield part
+    for child in part.children():
+        yield from _untouched_parts(child)
 
 
 def _is_hooked(part: Any) -> bool:

@@ -18,13 +18,14 @@ def markdown(boards: Iterable[Board]) -> str:
     parts = ["# Leaderboard\n"]
     for board in boards:
         parts.append(f"## {board.name[0].upper()}{board.name[1:]}\n")
-        parts += [_markdown_table(table) for table in board.tables]
+        parts += [markdown_table(table) for table in board.tables]
         ids = " ".join(f"`{row.run_id}`" for row in board.rows)
         parts.append(f"Runs: {ids}\n")
     return "\n".join(parts)
 
 
-def _markdown_table(table: Table) -> str:
+def markdown_table(table: Table) -> str:
+    """Render one table as Markdown."""
     lines = [f"### {table.title}\n"]
     right = [" ---: " if i else " --- " for i in range(len(table.columns))]
     lines.append(_markdown_row(table.columns))
@@ -47,11 +48,22 @@ def print_boards(boards: Iterable[Board], *, width: int | None = None) -> None:
     for board in boards:
         console.rule(board.name)
         for table in board.tables:
-            for columns in _parts(table, console.width):
-                console.print(_rich_table(table, columns))
-            for note in table.notes:
-                console.print(f"  {note}", style="dim", markup=False)
-            console.print()
+            _print(console, table)
+
+
+def print_table(table: Table, *, width: int | None = None) -> None:
+    """Print one table to standard output."""
+    from rich.console import Console
+
+    _print(Console(highlight=False, width=width), table)
+
+
+def _print(console: Any, table: Table) -> None:
+    for columns in _parts(table, console.width):
+        console.print(_rich_table(table, columns))
+    for note in table.notes:
+        console.print(f"  {note}", style="dim", markup=False)
+    console.print()
 
 
 def _parts(table: Table, width: int) -> list[list[int]]:

@@ -1,7 +1,7 @@
 """One row a run: everything a table needs, read from the run folder and from nothing else."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,13 @@ class RunRow:
     seconds: Mapping[str, float]
     """Seconds by phase, over all sessions."""
     pool_tokens: int
-    """Tokens that collecting the pool cost; shared by all methods that read it."""
+    """Tokens that collecting the pool cost, of all tasks that were learnt from; shared by all
+    methods that read it."""
+    method_version: int
+    pool_limit: int
+    training: Mapping[str, Any]
+    """`key`, `scope`, `tasks`, `seconds`, `tokens` of the checkpoint that was answered with; empty
+    for methods that keep none. Runs with one key share one training and its pools."""
     notes: tuple[str, ...]
     provenance: Mapping[str, Any]
 
@@ -114,10 +120,32 @@ def _build_row(run_id: str, info: Mapping[str, Any], records: list[Record]) -> R
         tokens={role: sum(output.tokens(role) for output in outputs) for role in ROLES},
         earned=sum(value or 0.0 for value in values),
         seconds=_seconds(info, records),
-        pool_tokens=int(info.get("pool", {}).get("tokens", 0)),
+        pool_tokens=_pool_tokens(info),
+        method_version=int(spec["method_version"]),
+        pool_limit=int(spec["limits"].get("pool", 0)),
+        training=_training(info),
         notes=tuple(info["notes"]),
         provenance=info["provenance"],
     )
+
+
+def _pool_tokens(info: Mapping[str, Any]) -> int:
+    pools = info.get("training", {}).get("pools", {}).values()
+    return sum(int(pool["tokens"]) for pool in (*pools, info.get("pool", {"tokens": 0})))
+
+
+def _training(info: Mapping[str, Any]) -> dict[str, Any]:
+    account = info.get("training")
+    if not account:
+        return {}
+    spent = {name: value for name, value in account["cost"].items() if name.endswith("tokens")}
+    return {
+        "key": account["key"],
+        "scope": account["scope"],
+        "tasks": account["tasks"],
+        "seconds": account["seconds"],
+        "tokens": round(sum(spent.values())),
+    }
 
 
 def _board(spec: Mapping[str, Any]) -> str:
@@ -210,7 +238,10 @@ def same_edition(rows: Iterable[RunRow]) -> tuple[list[RunRow], list[str]]:
 
 
 def label_methods(rows: Iterable[RunRow]) -> dict[str, str]:
-    """Name every run's method as a table shows it, with the settings and backbone that differ.
+    """Name every run's method as a table shows it, with whatever else differs among its runs.
+
+    Two runs of one task and seed never share a label: settings, version, pool size, backbone, or
+    the training that they answer with tell them apart.
 
     Returns:
         Run id -> label.
@@ -220,8 +251,36 @@ def label_methods(rows: Iterable[RunRow]) -> dict[str, str]:
     many = len({row.backbone for row in rows if row.backbone}) > 1
     for row in rows:
         kin = [r for r in rows if r.method == row.method]
-        keys = [k for k in row.config if len({checksum(r.config.get(k)) for r in kin}) > 1]
-        differing = ", ".join(f"{k}={row.config[k]}" for k in sorted(keys))
-        label = f"{row.method}({differing})" if differing else row.method
+        label = f"{row.method}{_differing(row, kin)}"
+        if row.training and row.task not in row.training["tasks"]:
+            label += f" from {row.training['scope']}"
         labels[row.run_id] = f"{label} · {row.backbone}" if many and row.backbone else label
-    return labels
+    return _told_apart(rows, labels)
+
+
+def _differing(row: RunRow, kin: Sequence[RunRow]) -> str:
+    """Name the settings of a run that its method's other runs have otherwise."""
+    keys = [k for k in row.config if len({checksum(r.config.get(k)) for r in kin}) > 1]
+    parts = [f"{k}={row.config[k]}" for k in sorted(keys)]
+    if len({r.method_version for r in kin}) > 1:
+        parts.append(f"version {row.method_version}")
+    if row.pool_tokens and len({r.pool_limit for r in kin}) > 1:
+        parts.append(f"pool {row.pool_limit or 'all'}")
+    return f"({', '.join(parts)})" if parts else ""
+
+
+def _told_apart(rows: Sequence[RunRow], labels: Mapping[str, str]) -> dict[str, str]:
+    """Tell runs apart that would stand in one cell: by their training, or by their own id."""
+    cells: dict[tuple[str, str, int], dict[str, RunRow]] = defaultdict(dict)
+    for row in rows:
+        cells[labels[row.run_id], row.task, row.seed][row.run_id] = row
+    clashing = {key: found for key, found in cells.items() if len(found) > 1}
+    trained = {key[0] for key, found in clashing.items() if any(r.training for r in found.values())}
+    told = dict(labels)
+    for row in rows:
+        label = labels[row.run_id]
+        if row.training and label in trained:
+            told[row.run_id] = f"{label} #{row.training['key'][:4]}"
+        elif not row.training and (label, row.task, row.seed) in clashing:
+            told[row.run_id] = f"{label} #{row.run_id[:4]}"
+    return told

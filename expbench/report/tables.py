@@ -65,6 +65,28 @@ class Cost:
         """Share of answers that a counter of the rows counts, in percent."""
         return f"{sum(getattr(row, count) for row in self.rows) / self.answered:.0%}"
 
+    @property
+    def _own_and_shared(self) -> list[RunRow]:
+        """The runs whose learning counts: all without a checkpoint, one of each that share one."""
+        first = {row.training["key"]: row for row in self.rows if row.training}
+        return [*(row for row in self.rows if not row.training), *first.values()]
+
+    @property
+    def pool_tokens(self) -> int:
+        """Tokens of the pools that were learnt from."""
+        return sum(row.pool_tokens for row in self._own_and_shared)
+
+    @property
+    def learning_tokens(self) -> int:
+        """Tokens that training read and wrote; shared trainings count once."""
+        return sum(int(row.training.get("tokens", 0)) for row in self._own_and_shared)
+
+    @property
+    def learning_seconds(self) -> float:
+        """Seconds of learning; shared trainings count once."""
+        trained = sum(float(row.training.get("seconds", 0.0)) for row in self._own_and_shared)
+        return round(self.seconds("fit") + trained, 1)
+
     def seconds(self, phase: str) -> float:
         """Seconds of a phase."""
         return sum(row.seconds.get(phase, 0.0) for row in self.rows)
@@ -178,8 +200,9 @@ COSTS: tuple[tuple[str, Callable[[Cost], Cell]], ...] = (
     ("truncated answers", lambda c: c.share("truncated")),
     ("no answer read", lambda c: c.share("unread")),
     ("seconds / sample", lambda c: round(c.seconds("answer") / c.answered, 3)),
-    ("tokens to collect the pool", lambda c: sum(row.pool_tokens for row in c.rows)),
-    ("seconds to learn", lambda c: round(c.seconds("fit"), 1)),
+    ("tokens to collect the pool", lambda c: c.pool_tokens),
+    ("tokens to learn", lambda c: c.learning_tokens),
+    ("seconds to learn", lambda c: c.learning_seconds),
 )
 
 
@@ -195,7 +218,8 @@ def token_table(rows: Sequence[RunRow]) -> Table:
         notes=(
             "Prompt: the task's words and the chat template; retrieved: what a method adds from "
             "experience; generated: what the model wrote.",
-            "The pool's tokens are counted for every method that learns from it.",
+            "The pool's tokens are counted for every method that learns from it, and apart from "
+            "what learning costs; a training that several tasks share is counted once.",
         ),
     )
 

@@ -1,0 +1,135 @@
+"""Training: policy, fusion and bank move together under GRPO."""
+
+import random
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from expbench.core import Experience, Reward, Sample, Workbench
+from expbench.experience.bank import Bank
+from expbench.training.loop import Hooks, ParameterGroup, TrainingResult, Window
+from expbench_methods.expweaver.install import bypassed
+from expbench_methods.expweaver.memory import (
+    as_experience,
+    bank_age,
+    calibrate,
+    follow,
+    remember,
+)
+from expbench_methods.expweaver.weaver import Weaver
+
+
+def learn(
+    weaver: Weaver,
+    train: Sequence[Sample],
+    experience: Sequence[Experience],
+    reward: Reward,
+    workbench: Workbench | None,
+) -> dict[str, float]:
+    """Fill the bank, then train on the text samples and on the ranking samples.
+
+    Returns:
+        What it cost: `tokens` by purpose, `seconds`, `steps`.
+    """
+    fill(weaver, experience)
+    results: list[TrainingResult] = []
+    with ExitStack() as stack:
+        if workbench is None:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            workbench = Workbench(folder=scratch)
+        if weaver.config.steps:
+            text = [sample for sample in train if sample.kind != "ranking"]
+            ranked = [sample for sample in train if sample.kind == "ranking"]
+            if text:
+                results.append(_train_text(weaver, text, reward, workbench))
+            if ranked:
+                results.append(_train_ranking(weaver, ranked, reward, workbench))
+    weaver.show_bank()
+    return {
+        "steps": sum(result.steps for result in results),
+        "seconds": sum(result.seconds for result in results),
+        "prompt_tokens": sum(result.prompt_tokens for result in results),
+        "generated_tokens": sum(result.generated_tokens for result in results),
+        "summary_tokens": weaver.tokens["summaries"],
+        "encoded_tokens": weaver.tokens["encoded"],
+    }
+
+
+def fill(weaver: Weaver, experience: Sequence[Experience]) -> None:
+    """Put the shared pool into the bank, encoded by the policy before training."""
+    remember(weaver, experience, step=0)
+    calibrate(weaver, experience)
+    weaver.show_bank()
+
+
+def _train_text(
+    weaver: Weaver, samples: Sequence[Sample], reward: Reward, workbench: Workbench
+) -> TrainingResult:
+    from expbench.training.grpo import train_grpo
+
+    workbench.stage("GRPO steps", weaver.config.steps)
+    return train_grpo(
+        model=weaver.model,
+        samples=samples,
+        reward=reward,
+        settings=weaver.config,
+        seed=weaver.seed,
+        folder=workbench.folder,
+        groups=weaver.groups(),
+        hooks=hooks(weaver),
+        advance=workbench.advance,
+    )
+
+
+def _train_ranking(
+    weaver: Weaver, samples: Sequence[Sample], reward: Reward, workbench: Workbench
+) -> TrainingResult:
+    from expbench.training.ranking import train_ranking
+
+    workbench.stage("ranking steps", weaver.config.steps)
+    temperature = ParameterGroup(
+        name="temperature",
+        parameters=list(weaver.scorer.parameters()),
+        learning_rate=weaver.config.score_rate,
+    )
+    weaver.scorer.calibrate(samples)
+    return train_ranking(
+        samples=samples,
+        score=weaver.scorer.scores,
+        reward=reward,
+        settings=weaver.config,
+        seed=weaver.seed,
+        folder=workbench.folder,
+        groups=[*weaver.groups(), temperature],
+        hooks=hooks(weaver),
+        advance=workbench.advance,
+    )
+
+
+def hooks(weaver: Weaver) -> Hooks:
+    """Tie the training loop to the bank: it grows between windows and is frozen within one."""
+
+    def after_window(window: Window) -> Mapping[str, float]:
+        graded = [a for a in window.attempts if a.reward is not None]
+        count = min(weaver.config.fresh, len(graded))
+        # The same draw on every process, so that every process holds the same bank.
+        chosen = random.Random(f"{weaver.seed}/{window.step}").sample(graded, count)
+        remember(weaver, [as_experience(attempt) for attempt in chosen], step=window.step)
+        weaver.scorer.refresh()
+        numbers = follow(weaver, graded)
+        return {**numbers, "bank_age": bank_age(weaver, window.step)}
+
+    def load(folder: Path) -> None:
+        weaver.bank = Bank.load(
+            folder / "bank", encoder=weaver.model.fingerprint, width=weaver.fusion.width
+        )
+        weaver.scorer.refresh()
+        weaver.show_bank()
+
+    return Hooks(
+        after_window=after_window,
+        reference=lambda: bypassed(weaver.model.module),
+        save=lambda folder: weaver.bank.save(folder / "bank"),
+        load=load,
+    )
