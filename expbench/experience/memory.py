@@ -1,4 +1,7 @@
-"""What the bank is made of, and what the fusion reads of it. Shapes: N entries, D the hidden size."""
+"""What the bank is made of, and what the fusion reads of it.
+
+Shapes: N entries, D the hidden size.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property

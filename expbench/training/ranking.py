@@ -229,8 +229,10 @@ class _Policy:
                 parameter.grad.div_(deviation)
 
     def _temperature(self) -> dict[str, float]:
-        logs = [g.parameters[0] for g in self.groups if g.name == "temperature" and g.parameters]
-        return {"temperature": math.exp(float(p.detach())) for p in logs if p.numel() == 1}
+        for group in self.groups:
+            if group.name == "temperature" and len(group.parameters) == 1:
+                return {"temperature": math.exp(float(group.parameters[0].detach()))}
+        return {}
 
 
 def _account_of(found: Sequence[Orders]) -> dict[str, float]:
@@ -241,7 +243,7 @@ def _account_of(found: Sequence[Orders]) -> dict[str, float]:
     best_B = torch.tensor([orders.sorted_reward for orders in found])
     return {
         "reward": float(graded_N.mean()),
-        "reward_std": float(graded_N.std(correction=0)),
+        "reward_std": float((graded_N - graded_N.mean()).square().mean().sqrt()),
         "zero_spread_share": float(flat_B.double().mean()),
         "ungraded": float(rewards_BG.isnan().sum()),
         "sorted_reward": float(best_B.nanmean()),

@@ -12,7 +12,7 @@ from expbench.models.hf import HFModel, output_of
 from expbench.models.prompting import Rendered
 from expbench.training.loop import Attempt
 
-Generate = Callable[..., list[Completion]]
+Generate = Callable[..., Sequence[Completion]]
 """Called like `HFModel.generate_ids`: requests, temperature, seed."""
 
 

@@ -129,5 +129,3 @@ def is_due(step: int, last: int, every: int) -> bool:
     (True, True, False)
     """
     return step // every > last // every
-
-

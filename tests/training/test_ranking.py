@@ -75,7 +75,9 @@ def test_sampled_orders_are_permutations_with_absent_candidates_last() -> None:
     assert set(orders[0, :, 2:].flatten().tolist()) == {1, 3}
 
 
-def test_advantages_of_a_question_have_mean_zero_and_deviation_one_and_skip_missing_grades() -> None:
+def test_advantages_of_a_question_have_mean_zero_and_deviation_one_and_skip_missing_grades() -> (
+    None
+):
     rewards = torch.tensor([[0.1, 0.9, math.nan, 0.4], [0.5, 0.5, 0.5, 0.5], [math.nan] * 4])
     found = advantages(rewards, "group")
     graded = found[0][[0, 1, 3]]
@@ -136,7 +138,9 @@ def ndcg(sample: Sample, output: Output) -> float:
     return grade_ranking(sample, output).value
 
 
-def train(folder: Path, table: Table, *, hooks: Hooks | None = None, **changed: Any) -> TrainingResult:
+def train(
+    folder: Path, table: Table, *, hooks: Hooks | None = None, **changed: Any
+) -> TrainingResult:
     options: dict[str, Any] = {"steps": 6, "prompts": 4, "group": 16, "micro_batch": 32}
     reward = changed.pop("reward", ndcg)
     advance = changed.pop("advance", lambda count: None)

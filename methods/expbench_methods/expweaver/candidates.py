@@ -15,6 +15,7 @@ from expbench.core import Prompt, Question
 from expbench.experience.normalise import Normalisation, Statistics
 from expbench.models.decoding import plan_batches
 from expbench.models.hf import HFModel
+from expbench.models.prompting import plain_ids
 from expbench_methods.expweaver.install import FusedNorm, bypassed
 
 TEMPERATURE = 0.1
@@ -31,8 +32,8 @@ class CandidateScorer(nn.Module):
     """Cosine of question and candidate, both centred and scaled, over a learnable temperature.
 
     The question is the fused final state of its prompt's last token. A candidate is the unfused
-    final state of the prompt that holds its title alone, so that both states belong to the same
-    place of a chat. Embeddings of candidates carry no gradient and are kept until `refresh`.
+    final state of its title as a line of the tasks' lists of titles. Embeddings of candidates carry
+    no gradient and are kept until `refresh`.
 
     Args:
         model: Renders and encodes; its parameters are not the scorer's.
@@ -143,8 +144,7 @@ class CandidateScorer(nn.Module):
         return list(self.model.render(Prompt(question=question)).ids)
 
     def _title_prompt(self, title: str) -> list[int]:
-        alone = Question(id="", task="", kind="ranking", input=title, prompt=title)
-        return self._prompt(alone)
+        return plain_ids(self.model.tokenizer, f"- {title}")
 
     def _norm(self) -> nn.Module:
         norm: nn.Module = self.model.module.get_decoder().norm

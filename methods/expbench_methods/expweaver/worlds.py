@@ -22,6 +22,7 @@ from expbench.diagnose.worlds import World, reward
 from expbench.experience.bank import Bank, entry_of
 from expbench.experience.normalise import Statistics
 from expbench.training.loop import Hooks, Window
+from expbench.training.state import new_optimizer
 from expbench_methods.expweaver.answering import answer
 from expbench_methods.expweaver.install import bypassed
 from expbench_methods.expweaver.memory import QUERY_RATE
@@ -124,10 +125,7 @@ def _supervised(
     weaver: Weaver, worlds: Iterator[World], advance: Callable[[int], None]
 ) -> dict[str, float]:
     parameters = [p for group in weaver.groups() for p in group.parameters]
-    optimizer = torch.optim.AdamW(
-        {"params": group.parameters, "lr": group.learning_rate, "weight_decay": group.weight_decay}
-        for group in weaver.groups()
-    )
+    optimizer = new_optimizer(weaver.groups())
     loss = torch.zeros(())
     weaver.model.module.train()
     for _ in range(weaver.config.steps):
