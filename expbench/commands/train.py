@@ -120,7 +120,11 @@ def _show(checkpoint: Checkpoint) -> None:
     """Print where a checkpoint is, what it cost, and how the reward moved."""
     value, console = _value(checkpoint), Console(highlight=False)
     spent = [f"{value['seconds']:.1f} s"]
-    spent += [f"{number:,.0f} {name.replace('_', ' ')}" for name, number in value["cost"].items()]
+    spent += [
+        f"{number:,.0f} {name.replace('_', ' ')}"
+        for name, number in value["cost"].items()
+        if name != "seconds"  # Measured around the whole fit already.
+    ]
     pools = sum(pool["tokens"] for pool in value["pools"].values())
     console.print(f"{checkpoint.path}", soft_wrap=True, markup=False)
     console.print(f"  learnt from {', '.join(value['tasks'])}; seed {value['seed']}", markup=False)

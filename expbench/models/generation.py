@@ -47,6 +47,7 @@ class ForwardSession:
 
     def prefill(self, prompts: Sequence[list[int]]) -> Tensor:
         """Read the prompts; see `Session`."""
+        self._tell("begin")
         width = max(len(ids) for ids in prompts)
         rows = [[self._pad_id] * (width - len(ids)) + ids for ids in prompts]
         mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts]
@@ -67,11 +68,14 @@ class ForwardSession:
         index = torch.tensor(rows, device=self._mask_BT.device)
         self._mask_BT = self._mask_BT[index]
         self._cache.batch_select_indices(index)
-        # A final norm that remembers something of its rows forgets those that left.
-        norm = getattr(self._module.get_decoder(), "norm", None)
-        if hasattr(norm, "keep"):
-            norm.keep(index)
+        self._tell("keep", index)
         return rows
+
+    def _tell(self, event: str, *values: Any) -> None:
+        """Tell a final norm that remembers something of its rows what becomes of them."""
+        norm = getattr(self._module.get_decoder(), "norm", None)
+        if hasattr(norm, event):
+            getattr(norm, event)(*values)
 
     def _forward(self, ids_BT: Tensor, positions_BT: Tensor) -> Tensor:
         output = self._module(

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from expbench.config import build_config
+from expbench.diagnose import latent
 from expbench.diagnose.driving import diagnose
 from expbench.diagnose.findings import Diagnosis
 from expbench.diagnose.latent import SETTINGS, Mode
@@ -70,7 +71,10 @@ def test_before_training_it_knows_nothing() -> None:
 @pytest.mark.parametrize(
     ("setting", "value"), [("aggregation", "mean"), ("aggregation", "max"), ("query", "token")]
 )
-def test_pooling_and_an_unconditioned_query_do_not_do(setting: str, value: str, seed: int) -> None:
+def test_pooling_and_an_unconditioned_query_do_not_do(
+    setting: str, value: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(latent, "WORLDS", 8)
     found = examine(seed, {setting: value})
     assert accuracy(found) < 0.7
     assert found.hit is not None
@@ -93,7 +97,8 @@ def test_training_leaves_the_toy_backbone_as_it_was() -> None:
     assert all(not torch.equal(now, then) for now, then in moved)
 
 
-def test_the_same_seed_gives_the_same_answers() -> None:
+def test_the_same_seed_gives_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latent, "WORLDS", 2)
     first, second = (examine(0, {"steps": "3"}).readings[0] for _ in range(2))
     assert first.marks == second.marks
     assert first.gates == second.gates

@@ -20,9 +20,9 @@ from expbench_methods.expweaver.install import FusedNorm, bypassed
 
 TEMPERATURE = 0.1
 """Of the start. Cosines of centred states differ by about 0.1 between candidates."""
-CALIBRATION_QUESTIONS = 32
+CALIBRATION_QUESTIONS = 16
 """Train questions whose states give the statistics of the queries, at most."""
-CALIBRATION_TITLES = 512
+CALIBRATION_TITLES = 128
 """Titles of train candidates that give the statistics of the candidates, at most."""
 BATCH_TOKENS = 8192
 """Tokens of a forward pass without gradients, padding included."""

@@ -49,6 +49,7 @@ class Fusion(nn.Module):
     """h' = a h + sqrt(1 - a^2) (i e), with e read from the bank by attention.
 
     All parameters are float32 and so is the computation; the result has the state's own dtype.
+    Lambda starts so that a is uniform in the configured range over the dimensions, at r = 1/2.
 
     Args:
         width: D.
@@ -80,7 +81,8 @@ class Fusion(nn.Module):
                 nn.init.xavier_uniform_(linear.weight)
             self.retain, self.admit = nn.Linear(width, width), nn.Linear(width, width)
             for gate in (self.retain, self.admit):
-                nn.init.normal_(gate.weight, std=0.02)
+                # Small beside any state's length, so that the gates start where they are set.
+                nn.init.normal_(gate.weight, std=0.1 / math.sqrt(width))
                 nn.init.zeros_(gate.bias)
             self.decay = nn.Parameter(_initial_decay(width, settings))
 
@@ -212,7 +214,7 @@ class Fusion(nn.Module):
         of them are, once for as long as neither the weights nor the bank change.
         """
         assert self._memory is not None
-        z_ND = self._memory.z_ND
+        z_ND = self._memory.z_ND.detach()
         if torch.is_grad_enabled():
             distinct_U, places_TK = torch.unique(found_TK, return_inverse=True)
             z_UD = z_ND[distinct_U]

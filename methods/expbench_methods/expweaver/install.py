@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from expbench.errors import ConfigError
 from expbench_methods.expweaver.fusion import Fusion
 
 
@@ -40,6 +41,10 @@ class FusedNorm(nn.Module):
             return self.fusion(h_XD)
         return self._once(h_XD)
 
+    def begin(self) -> None:
+        """Forget the last batch: the next call is a prompt."""
+        self._found_BK = None
+
     def keep(self, rows: Tensor) -> None:
         """Forget the retrieved entries of rows that left the batch."""
         if self._found_BK is not None:
@@ -62,8 +67,18 @@ def install(module: Any, fusion: Fusion) -> None:
     """Wrap the decoder's final norm.
 
     Works for decoders that keep it as `norm` (Llama, Qwen2, Qwen3, Gemma3 and their kin).
+
+    Raises:
+        ConfigError: the decoder has no `norm`, or it is wrapped already.
     """
     decoder = module.get_decoder()
+    if not isinstance(getattr(decoder, "norm", None), nn.Module) or isinstance(
+        decoder.norm, FusedNorm
+    ):
+        raise ConfigError(
+            f"The final norm of {type(decoder).__name__} cannot be wrapped; ExpWeaver works on "
+            "decoders that keep it as `norm`, once each."
+        )
     decoder.norm = FusedNorm(decoder.norm, fusion.to(module.device))
 
 

@@ -33,6 +33,8 @@ def learn(
         What it cost: `tokens` by purpose, `seconds`, `steps`.
     """
     fill(weaver, experience)
+    ranked = [sample for sample in train if sample.kind == "ranking"]
+    weaver.scorer.calibrate(ranked)
     results: list[TrainingResult] = []
     with ExitStack() as stack:
         if workbench is None:
@@ -40,7 +42,6 @@ def learn(
             workbench = Workbench(folder=scratch)
         if weaver.config.steps:
             text = [sample for sample in train if sample.kind != "ranking"]
-            ranked = [sample for sample in train if sample.kind == "ranking"]
             if text:
                 results.append(_train_text(weaver, text, reward, workbench))
             if ranked:
@@ -93,7 +94,6 @@ def _train_ranking(
         parameters=list(weaver.scorer.parameters()),
         learning_rate=weaver.config.score_rate,
     )
-    weaver.scorer.calibrate(samples)
     return train_ranking(
         samples=samples,
         score=weaver.scorer.scores,
@@ -104,6 +104,7 @@ def _train_ranking(
         groups=[*weaver.groups(), temperature],
         hooks=hooks(weaver),
         advance=workbench.advance,
+        prompt_tokens=weaver.scorer.prompt_tokens,
     )
 
 

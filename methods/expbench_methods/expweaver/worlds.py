@@ -1,9 +1,8 @@
 """ExpWeaver on key-value worlds: what `expbench diagnose` trains and asks.
 
-Supervised, a step reads several worlds and moves all parameters by the cross-entropy of the values;
-with GRPO a window of rollouts reads one world, through the same adapter as training on tasks, and
-the bank is replaced between windows. Either way a world's bank is encoded by the policy as it is,
-without fusion. Shapes: B questions, D hidden size.
+A supervised step reads several worlds and lowers the cross-entropy of the values. With GRPO,
+through TRL as on tasks, a window reads one world, and the bank is replaced after it. Banks are
+encoded by the policy as it is, without fusion. Shapes: B questions, D hidden size.
 """
 
 import tempfile
@@ -47,9 +46,8 @@ def learn_worlds(
     Returns:
         `loss` of the last step (supervised), or `steps` and `seconds` (GRPO).
     """
-    if mode == "supervised":
-        return _supervised(method.weaver, worlds, advance)
-    return _grpo(method.weaver, worlds, advance)
+    teach = _supervised if mode == "supervised" else _grpo
+    return teach(method.weaver, worlds, advance)
 
 
 def answer_world(
@@ -64,7 +62,7 @@ def answer_world(
     Args:
         method: Trained or not; its bank is replaced.
         experience: None at all empties the bank.
-        questions: Of one world.
+        questions: In any number.
         control: `closed_gate` shuts the gate, anything else leaves it open.
     """
     weaver = method.weaver
