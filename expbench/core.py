@@ -239,7 +239,11 @@ class Method(Protocol):
     Optional class attributes and their defaults: `uses_model = True`, `uses_experience = False`,
     `reference = False` (not a language-model method: shown apart), `kinds = KINDS`,
     `answer_only = ()` (Config fields that change how it answers but not what it learns). A method
-    that trains for long may add `save(folder)` and `load(folder)`, and `workbench` (`Workbench`).
+    that trains for long may add `save(folder)` and `load(folder)`, and `workbench` (`Workbench`);
+    `needs_weights = True` if a model without weights will not do; `ABLATIONS` (set -> row ->
+    settings, for `expbench ablate`); after `fit`, `training_cost` (numbers by name; those ending in
+    `tokens` are summed up in the cost table) and `notes`; `refuse_leaks(questions)`, asked before
+    it answers.
     A Config with a field `mix` whose value is `scenario` is fitted once on the train samples of all
     tasks of a scenario; `Sample.task` tells them apart, and the reward grades each by its own task.
     """

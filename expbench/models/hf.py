@@ -81,10 +81,16 @@ class HFModel:
         """Return a private copy whose parts may be wrapped, replaced or given adapters.
 
         Args:
-            share_weights: Share the parameters instead of copying them: for training that leaves
-                them as they are, such as LoRA. Tied weights stay tied either way.
+            share_weights: Share the weights' memory instead of copying it: for training that leaves
+                them as they are, such as LoRA. The parameters are the copy's own, and with them
+                what is frozen. Tied weights stay tied either way.
         """
-        shared = {id(p): p for p in self.module.parameters()} if share_weights else {}
+        shared = {}
+        if share_weights:
+            shared = {
+                id(p): torch.nn.Parameter(p.detach(), requires_grad=p.requires_grad)
+                for p in self.module.parameters()
+            }
         fork = copy.copy(self)
         fork.module = copy.deepcopy(self.module, shared)
         fork.memory_splits = 0

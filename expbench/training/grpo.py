@@ -239,9 +239,14 @@ class _Trainer(GRPOTrainer):
         finally:
             self._bounded = None
 
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+    def _get_per_token_logps_and_entropies(
+        self, model: Any, ids_BT: Any, mask_BT: Any, kept: int, **options: Any
+    ) -> Any:
         """Bound what the loss will exponentiate, without cutting the policy's gradient."""
-        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        with self._job.hooks.scoring(ids_BT.shape[1] - kept - 1):
+            found = super()._get_per_token_logps_and_entropies(
+                model, ids_BT, mask_BT, kept, **options
+            )
         if self._bounded is not None:
             now = found[0].detach()
             for name in ("ref_per_token_logps", "old_per_token_logps"):

@@ -47,6 +47,10 @@ def _no_numbers(window: Window) -> Mapping[str, float]:
     return {}
 
 
+def _anywhere(column: int) -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
 def _nothing(folder: Path) -> None:
     return None
 
@@ -59,6 +63,8 @@ class Hooks:
     """Called after a window's optimizer steps, before the next rollouts; its numbers are logged."""
     reference: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Entered while the KL reference is computed: the method's own parts are to be closed in it."""
+    scoring: Callable[[int], AbstractContextManager[Any]] = _anywhere
+    """Entered while rollouts are scored whole; is told the prompts' last column (padded left)."""
     save: Callable[[Path], None] = _nothing
     """Add the method's own state to a training checkpoint."""
     load: Callable[[Path], None] = _nothing

@@ -117,7 +117,7 @@ def load_adapter(model: HFModel, folder: Path) -> None:
         raise DataError(
             f"The adapter in {folder} cannot be read ({error}); train it again."
         ) from error
-    if about.get("backbone") != model.fingerprint:
+    if not isinstance(about, dict) or about.get("backbone") != model.fingerprint:
         raise DataError(f"The adapter in {folder} belongs to another backbone than {model.name}.")
     if {n: p.shape for n, p in own.items()} != {n: t.shape for n, t in tensors.items()}:
         raise DataError(

@@ -63,14 +63,15 @@ def _rank(weaver: Weaver, questions: Sequence[Question], memory: Memory | None) 
     return outputs
 
 
-def _trace(
-    weaver: Weaver, prompt: Sequence[int], completion: Completion, memory: Memory
-) -> Trace:
+def _trace(weaver: Weaver, prompt: Sequence[int], completion: Completion, memory: Memory) -> Trace:
     """Look again, by teacher forcing, at what each generated token retrieved."""
     with bypassed(weaver.model.module):
         states_TD = answer_states(weaver.model, [prompt], [completion.ids])[0]
+    found_TK = None
+    if weaver.config.frequency == "once":
+        found_TK = weaver.fusion.retrieve(states_TD[:1]).expand(len(states_TD), -1)
     with torch.no_grad():
-        seen = weaver.fusion.explain(states_TD)
+        seen = weaver.fusion.explain(states_TD, found_TK)
     tokens = [weaver.model.tokenizer.decode([token]) for token in completion.ids] or [""]
     lines = [_line(token, seen, row, memory) for row, token in enumerate(tokens)]
     touched = {entry_id for line in lines for entry_id in line["ids"]}

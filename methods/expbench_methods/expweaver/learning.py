@@ -9,7 +9,7 @@ from pathlib import Path
 from expbench.core import Experience, Reward, Sample, Workbench
 from expbench.experience.bank import Bank
 from expbench.training.loop import Hooks, ParameterGroup, TrainingResult, Window
-from expbench_methods.expweaver.install import bypassed
+from expbench_methods.expweaver.install import anchored, bypassed
 from expbench_methods.expweaver.memory import (
     as_experience,
     bank_age,
@@ -131,6 +131,7 @@ def hooks(weaver: Weaver) -> Hooks:
     return Hooks(
         after_window=after_window,
         reference=lambda: bypassed(weaver.model.module),
+        scoring=lambda column: anchored(weaver.model.module, column),
         save=lambda folder: weaver.bank.save(folder / "bank"),
         load=load,
     )

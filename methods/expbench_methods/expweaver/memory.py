@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -129,8 +128,8 @@ def follow(weaver: Weaver, attempts: Sequence[Attempt]) -> dict[str, float]:
 
 def bank_age(weaver: Weaver, step: int) -> float:
     """Return the mean number of steps since the bank's entries came in."""
-    entries: Sequence[Any] = weaver.bank.entries
-    return sum(step - entry.step for entry in entries) / max(1, len(entries))
+    ages = [step - entry.step for entry in weaver.bank.entries]
+    return sum(ages) / max(1, len(ages))
 
 
 def _answer_ids(weaver: Weaver, experience: Experience) -> list[int]:

@@ -1,7 +1,7 @@
 """The parts of an ExpWeaver: a private backbone with adapters, the fusion, the scorer, the bank."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,8 @@ from expbench.core import Model
 from expbench.errors import ConfigError, DataError
 from expbench.experience.bank import Bank, Memory
 from expbench.models.hf import HFModel
-from expbench.training.lora import attach, load_adapter, merged, save_adapter
 from expbench.training.loop import ParameterGroup
+from expbench.training.lora import attach, load_adapter, merged, save_adapter
 from expbench_methods.expweaver.candidates import CandidateScorer
 from expbench_methods.expweaver.config import ExpWeaverConfig
 from expbench_methods.expweaver.fusion import Fusion, FusionSettings
@@ -30,7 +30,7 @@ class Weaver:
     config: ExpWeaverConfig
     seed: int
     model: HFModel
-    """A fork of the shared backbone: its base weights are shared, adapters and fusion are its own."""
+    """A fork of the shared backbone: base weights are shared, adapters and fusion are its own."""
     fusion: Fusion
     scorer: CandidateScorer
     bank: Bank
@@ -56,15 +56,15 @@ class Weaver:
     @contextmanager
     def controlled(self) -> Iterator[Memory | None]:
         """Answer with the bank that the configured control asks for."""
-        control = self.config.control
-        bank, was_open = self.bank, self.fusion.is_open
-        memory = {
-            "none": bank.memory,
-            "closed_gate": bank.memory,
-            "empty": bank.empty_copy().memory,
-            "random": lambda: bank.random(self.seed).memory(),
-            "shuffled": lambda: bank.shuffled(self.seed).memory(),
-        }[control]()
+        control, was_open = self.config.control, self.fusion.is_open
+        read: dict[str, Callable[[], Bank]] = {
+            "none": lambda: self.bank,
+            "closed_gate": lambda: self.bank,
+            "empty": self.bank.empty_copy,
+            "random": lambda: self.bank.random(self.seed),
+            "shuffled": lambda: self.bank.shuffled(self.seed),
+        }
+        memory = read[control]().memory()
         with ExitStack() as stack:
             stack.callback(setattr, self.fusion, "memory", self.fusion.memory)
             stack.callback(setattr, self.fusion, "is_open", was_open)
@@ -75,9 +75,7 @@ class Weaver:
     def groups(self) -> list[ParameterGroup]:
         """Return the trained parameters with their learning rates."""
         own = {id(p) for part in (self.fusion, self.scorer) for p in part.parameters()}
-        policy = [
-            p for p in self.model.module.parameters() if p.requires_grad and id(p) not in own
-        ]
+        policy = [p for p in self.model.module.parameters() if p.requires_grad and id(p) not in own]
         rates = {
             "attention": self.config.attention_rate,
             "gates": self.config.gate_rate,
@@ -130,7 +128,7 @@ class Weaver:
                 _restore(self.model.module, load_file(folder / "weights.safetensors"))
             _restore(self.fusion, load_file(folder / "fusion.safetensors"))
             _restore(self.scorer.state_module(), load_file(folder / "scorer.safetensors"))
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(
@@ -194,8 +192,7 @@ def build_weaver(config: ExpWeaverConfig, model: Model, seed: int) -> Weaver:
 def _tensors(module: nn.Module) -> dict[str, Tensor]:
     """Return the module's parameters, each once, contiguous and on the CPU."""
     return {
-        name: parameter.detach().cpu().contiguous()
-        for name, parameter in module.named_parameters()
+        name: parameter.detach().cpu().contiguous() for name, parameter in module.named_parameters()
     }
 
 
