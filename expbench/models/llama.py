@@ -8,7 +8,7 @@ Shapes: N packed tokens, B rows, H query heads, G key-value heads, R = H / G, T 
 D head width, S new tokens of a row, P shared tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,8 @@ def is_plain_llama(module: Any) -> bool:
     A hook, a wrapped or replaced submodule, an adapter, a patched `forward`, another device: any
     of these sends decoding through the module's own forward. Two changes are let through, because
     this session calls the parts concerned as they are: a final norm that says of itself that it
-    `is_row_wise` (it treats every position alone), and LoRA layers that are merged.
+    `is_row_wise` (it treats every position alone), and LoRA layers that are merged. A hook on one
+    of them is not: it would be called with other shapes than by the module's own forward.
     """
     from transformers.activations import ACT2FN
     from transformers.models.llama import modeling_llama as llama
@@ -52,25 +53,28 @@ def is_plain_llama(module: Any) -> bool:
         torch.nn.ModuleList,
         type(ACT2FN["silu"]),
     }
-    parts = list(_untouched_parts(module))
-    kinds = {(w.dtype, w.device.type) for part in parts for w in part.parameters(recurse=False)}
+    own, let_through = _parts(module, final_norm=module.model.norm)
+    kinds = {(w.dtype, w.device.type) for part in own for w in part.parameters(recurse=False)}
     return (
-        all(type(part) in known and not _is_hooked(part) for part in parts)
+        all(type(part) in known for part in own)
+        and not any(_is_hooked(part) for part in (*own, *let_through))
         and kinds in ({(torch.float32, "cpu")}, {(torch.bfloat16, "cpu")})
         and (module.config.rope_parameters or {}).get("rope_type") == "default"
     )
 
 
-def _untouched_parts(part: Any) -> Iterator[Any]:
-    """Yield all submodules, a merged LoRA layer as its base layer and a row-wise norm not at all."""
-    if getattr(part, "is_row_wise", False):
-        return
+def _parts(part: Any, *, final_norm: Any) -> tuple[list[Any], list[Any]]:
+    """Return the submodules that must be Llama's own, and those that are let through instead."""
+    if part is final_norm and getattr(part, "is_row_wise", False):
+        return [], list(part.modules())
     if getattr(part, "merged", False) and hasattr(part, "get_base_layer"):
-        yield part.get_base_layer()
-        return
-    yield part
+        return [part.get_base_layer()], [part]
+    own, let_through = [part], []
     for child in part.children():
-        yield from _untouched_parts(child)
+        below = _parts(child, final_norm=final_norm)
+        own += below[0]
+        let_through += below[1]
+    return own, let_through
 
 
 def _is_hooked(part: Any) -> bool:

@@ -108,7 +108,7 @@ def train_ranking(
     windows = math.ceil(settings.steps / settings.window)
     plan = plan_windows(samples, windows=windows, questions=settings.prompts, seed=seed)
     last, numbers = account.step, dict[str, float]()
-    began = time.monotonic() - account.seconds
+    clock = time.monotonic()
     for batch in plan[math.ceil(account.step / settings.window) :]:
         first, found = account.step, list[Orders]()
         for _ in range(min(settings.window, settings.steps - first)):
@@ -120,8 +120,9 @@ def train_ranking(
             advance(1)
         attempts = [attempt for orders in found for attempt in orders.attempts()]
         extra = hooks.after_window(Window(step=account.step, attempts=attempts))
-        account.seconds = time.monotonic() - began
-        log.write(account.step, {**numbers, **extra, "seconds": account.seconds})
+        seconds, clock = time.monotonic() - clock, time.monotonic()
+        account.seconds += seconds
+        log.write(account.step, {**numbers, **extra, "seconds": seconds})
         if account.step == settings.steps or is_due(account.step, last, settings.save_every):
             states.write(account, policy.optimizer)
             last = account.step

@@ -74,9 +74,7 @@ def bank(
     return made
 
 
-def fusion(
-    memory: Memory | None, *, width: int = WIDTH, seed: int = 3, **changes: Any
-) -> Fusion:
+def fusion(memory: Memory | None, *, width: int = WIDTH, seed: int = 3, **changes: Any) -> Fusion:
     """Return an untrained fusion that reads a memory; the gate is open enough to be seen."""
     given: dict[str, Any] = {"gate_low": 0.5, "gate_high": 0.9, "k": 4, **changes}
     made = Fusion(width, FusionSettings(**given), seed=seed)

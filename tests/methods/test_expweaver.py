@@ -352,3 +352,49 @@ def test_what_cannot_be_built_is_refused() -> None:
         method(heads=5)
     with pytest.raises(ConfigError, match="fake"):
         ExpWeaver(ExpWeaverConfig(), load_model("fake"), 0)
+
+
+def test_a_training_killed_while_ranking_keeps_what_the_texts_taught(tmp_path: Path) -> None:
+    samples = [*TEXTS, *RANKED]
+    pool = [*POOL, *(attempt(sample, i) for i, sample in enumerate(RANKED))]
+    ranked = 0
+
+    def failing(sample: Sample, output: Output) -> float:
+        nonlocal ranked
+        ranked += output.ranking is not None
+        if ranked > 12:  # a step has 8 orders
+            raise KeyboardInterrupt
+        return even(sample, output)
+
+    def texts_are_done(sample: Sample, output: Output) -> float:
+        assert output.ranking is not None
+        return even(sample, output)
+
+    made = {name: method(steps=2) for name in ("whole", "cut", "again")}
+    for name, one in made.items():
+        folder = tmp_path / ("whole" if name == "whole" else "cut")
+        folder.mkdir(exist_ok=True)
+        one.workbench = Workbench(folder=folder)
+    made["whole"].fit(samples, pool, even)
+    with pytest.raises(KeyboardInterrupt):
+        made["cut"].fit(samples, pool, failing)
+    made["again"].fit(samples, pool, texts_are_done)
+    mine, theirs = made["again"].weaver, made["whole"].weaver
+    assert [e.id for e in mine.bank.entries] == [e.id for e in theirs.bank.entries]
+    for one, two in zip(mine.groups(), theirs.groups(), strict=True):
+        for p, q in zip(one.parameters, two.parameters, strict=True):
+            torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)
+
+
+def test_a_trace_of_retrieval_once_shows_the_same_entries_for_every_token() -> None:
+    made = method(steps=0, frequency="once", trace=True)
+    made.fit(TEXTS, POOL, even)
+    found = [[line["ids"] for line in output.trace[1:]] for output in made.answer(TESTED)]
+    assert all(len(lines) > 1 and all(ids == lines[0] for ids in lines) for lines in found)
+    every = method(steps=0, trace=True)
+    every.fit(TEXTS, POOL, even)
+    assert any(
+        line["ids"] != output.trace[1]["ids"]
+        for output in every.answer(TESTED)
+        for line in output.trace[1:]
+    )

@@ -239,6 +239,33 @@ def test_retrieval_once_reads_what_the_prompt_found_for_the_whole_answer() -> No
         assert not torch.equal(part.retrieve(h_BTD[:, 5]), prompt_BK)
 
 
+def test_retrieval_once_starts_anew_with_every_batch_of_one_token_prompts() -> None:
+    module, _ = fused("llama", frequency="once")
+    answers = token_ids(3, 4, seed=6).tolist()
+    with torch.no_grad():
+        for seed in (7, 8, 9):
+            prompts = token_ids(3, 1, seed=seed).tolist()
+            found = torch.tensor(stepwise(module, prompts, answers))
+            wanted = torch.tensor(scored(module, prompts, answers))
+            torch.testing.assert_close(found, wanted, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("frequency", ["every", "once"])
+def test_scoring_fuses_the_answer_alone(frequency: str) -> None:
+    module, part = fused("llama", frequency=frequency)
+    ids = token_ids(2, 9)
+    with torch.no_grad():
+        with bypassed(module):
+            plain_BTV = module(ids).logits
+        with anchored(module, 4):
+            found_BTV = module(ids).logits
+        if frequency == "every":
+            torch.testing.assert_close(found_BTV[:, 4:], module(ids).logits[:, 4:])
+    assert torch.equal(found_BTV[:, :4], plain_BTV[:, :4])
+    assert float((found_BTV[:, 4:] - plain_BTV[:, 4:]).abs().amax(-1).min()) > 1e-2
+    assert fused_norm(module).anchor is None and part.is_active
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_every_parameter_learns_and_the_bank_does_not(query: str) -> None:
     module, part = fused("llama", query=query)
@@ -272,10 +299,10 @@ def test_new_weights_and_new_banks_are_seen_without_gradients() -> None:
 @pytest.mark.parametrize(("low", "high"), [(0.9, 0.99), (0.1, 0.5), (0.7, 0.7)])
 def test_the_retained_share_starts_in_its_range(low: float, high: float) -> None:
     part = fusion(None, width=512, gate_low=low, gate_high=high)
-    keep_D = torch.exp(-8 * functional.softplus(-part.decay) * 0.5)
+    keep_D = torch.exp(-8 * functional.softplus(-part.decay.detach()) * 0.5)
     assert float(keep_D.min()) >= low - 1e-6 and float(keep_D.max()) <= high + 1e-6
     assert float(keep_D.std()) >= 0.9 * (high - low) / math.sqrt(12)
-    keep_TD = part._gates(states(20, 512))[0]
+    keep_TD = part._gates(states(20, 512))[0].detach()
     assert float((keep_TD - keep_D).abs().mean()) < 0.02
 
 

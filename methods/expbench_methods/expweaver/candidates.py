@@ -22,7 +22,7 @@ TEMPERATURE = 0.1
 """Of the start. Cosines of centred states differ by about 0.1 between candidates."""
 CALIBRATION_QUESTIONS = 16
 """Train questions whose states give the statistics of the queries, at most."""
-CALIBRATION_TITLES = 128
+CALIBRATION_TITLES = 64
 """Titles of train candidates that give the statistics of the candidates, at most."""
 BATCH_TOKENS = 8192
 """Tokens of a forward pass without gradients, padding included."""
@@ -55,6 +55,8 @@ class CandidateScorer(nn.Module):
         for side in ("query", "title"):
             self.register_buffer(f"{side}_centre_D", torch.zeros(width, device=device))
             self.register_buffer(f"{side}_scale", torch.ones((), device=device))
+        self.recent_ND = torch.zeros(0, width)
+        """Unfused states of the questions scored last with gradients, for statistics and telemetry."""
         self._titles: dict[str, Tensor] = {}
         self._calibration: list[str] = []
 
@@ -179,6 +181,8 @@ class CandidateScorer(nn.Module):
             for state_D, row in zip(hidden_BTD[range(len(rows)), last], rows, strict=True):
                 states_ND[row] = state_D
         stacked_ND = torch.stack(states_ND)
+        if torch.is_grad_enabled():
+            self.recent_ND = stacked_ND.detach().float()
         # Only the last token's state is read, so only it is fused.
         if fuses:
             assert isinstance(norm, FusedNorm)

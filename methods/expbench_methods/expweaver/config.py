@@ -50,6 +50,10 @@ class ExpWeaverConfig(GRPOSettings):
     """Learning rate of the gates."""
     decay_rate: float = 1e-3
     """Learning rate of the decay parameter Lambda."""
+    rank_prompts: int = 8
+    """Different ranking questions a step."""
+    rank_group: int = 64
+    """Sampled orders a ranking question: they cost no forward pass, so there are more of them."""
     score_rate: float = 1e-2
     """Learning rate of the temperature of ranking scores (of its logarithm)."""
 
@@ -61,9 +65,10 @@ class ExpWeaverConfig(GRPOSettings):
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
         super().__post_init__()
-        for name in ("capacity", "summary_tokens", "k", "heads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        least = {"capacity": 1, "summary_tokens": 1, "k": 1, "heads": 1, "rank_prompts": 1}
+        for name, bound in (*least.items(), ("rank_group", 2)):
+            if getattr(self, name) < bound:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least {bound}.")
         if self.fresh < 0:
             raise ConfigError(f"fresh is {self.fresh}; it must be 0 or more.")
         if not 0 < self.gate_low <= self.gate_high < 1:

@@ -108,7 +108,8 @@ class Fusion(nn.Module):
 
     def groups(self) -> dict[str, list[nn.Parameter]]:
         """Return the parameters by the learning rate they want."""
-        attention = [self.token, *(w.weight for w in (self.w_q, self.w_k, self.w_v, self.w_o))]
+        linear = (self.w_q, self.w_k, self.w_v, self.w_o)
+        attention = [self.token, *(p for part in linear for p in part.parameters())]
         gates = [*self.retain.parameters(), *self.admit.parameters()]
         return {"attention": attention, "gates": gates, "decay": [self.decay]}
 
@@ -170,10 +171,9 @@ class Fusion(nn.Module):
     def _aligned(self, e_TD: Tensor, h_TD: Tensor) -> Tensor:
         if not self.settings.norm_alignment:
             return e_TD
-        length_T1 = torch.linalg.vector_norm(e_TD, dim=1, keepdim=True)
-        return e_TD * (
-            torch.linalg.vector_norm(h_TD, dim=1, keepdim=True) / length_T1.clamp_min(1e-6)
-        )
+        wanted_T1: Tensor = torch.linalg.vector_norm(h_TD, dim=1, keepdim=True)
+        length_T1: Tensor = torch.linalg.vector_norm(e_TD, dim=1, keepdim=True)
+        return e_TD * (wanted_T1 / length_T1.clamp_min(1e-6))
 
     def _aggregate(self, query_TD: Tensor, found_TK: Tensor) -> tuple[Tensor, Tensor]:
         """Return e and the weights of the retrieved entries (mean over heads)."""

@@ -17,6 +17,8 @@ class FusedNorm(nn.Module):
     With retrieval once an answer the entries found at the prompt's last position serve all tokens
     of the answer: while generating, the first call of a batch is the prompt and every later one a
     single token; while scoring, `anchor` names the prompt's last column of left-padded prompts.
+    Columns before the anchor choose no token of the answer and are left unfused, which saves
+    training their search and their gradients.
     """
 
     def __init__(self, norm: nn.Module, fusion: Fusion) -> None:
@@ -37,9 +39,10 @@ class FusedNorm(nn.Module):
         h_XD = self.norm(h_XD)
         if self.bypasses or not self.fusion.is_active:
             return h_XD
-        if self.is_row_wise:
-            return self.fusion(h_XD)
-        return self._once(h_XD)
+        if self.anchor is None or h_XD.ndim < 3 or h_XD.shape[1] == 1:
+            return self._fuse(h_XD, at=-1)
+        before_BTD, after_BTD = h_XD[:, : self.anchor], h_XD[:, self.anchor :]
+        return torch.cat((before_BTD, self._fuse(after_BTD, at=0)), dim=1)
 
     def begin(self) -> None:
         """Forget the last batch: the next call is a prompt."""
@@ -50,17 +53,16 @@ class FusedNorm(nn.Module):
         if self._found_BK is not None:
             self._found_BK = self._found_BK[rows]
 
-    def _once(self, h_BTD: Tensor) -> Tensor:
-        if h_BTD.shape[1] > 1 or self._found_BK is None or len(self._found_BK) != len(h_BTD):
-            at = -1 if self.anchor is None else self.anchor
-            self._found_BK = self.fusion.retrieve(h_BTD[:, at])
-        found_BTK = self._found_BK.unsqueeze(1).expand(-1, h_BTD.shape[1], -1)
-        fused_BTD: Tensor = self.fusion(h_BTD, found_BTK)
-        if self.anchor is None or h_BTD.shape[1] == 1:
-            return fused_BTD
-        # Positions before the anchor choose no token of the answer.
-        before_T1 = (torch.arange(h_BTD.shape[1], device=h_BTD.device) < self.anchor).unsqueeze(1)
-        return torch.where(before_T1, h_BTD, fused_BTD)
+    def _fuse(self, h_XD: Tensor, *, at: int) -> Tensor:
+        """Fuse; `at` is the prompt's last column, needed for retrieval once an answer."""
+        if self.is_row_wise:
+            fused_XD: Tensor = self.fusion(h_XD)
+            return fused_XD
+        if h_XD.shape[1] > 1 or self._found_BK is None or len(self._found_BK) != len(h_XD):
+            self._found_BK = self.fusion.retrieve(h_XD[:, at])
+        found_BTK = self._found_BK.unsqueeze(1).expand(-1, h_XD.shape[1], -1)
+        fused_XD = self.fusion(h_XD, found_BTK)
+        return fused_XD
 
 
 def install(module: Any, fusion: Fusion) -> None:

@@ -4,6 +4,7 @@ import random
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from expbench.core import Experience, Reward, Sample, Workbench
@@ -94,11 +95,18 @@ def _train_ranking(
         parameters=list(weaver.scorer.parameters()),
         learning_rate=weaver.config.score_rate,
     )
+    config = weaver.config
     return train_ranking(
         samples=samples,
         score=weaver.scorer.scores,
         reward=reward,
-        settings=weaver.config,
+        # One question a backward pass: their prompts are long and memory follows them.
+        settings=replace(
+            config,
+            prompts=config.rank_prompts,
+            group=config.rank_group,
+            micro_batch=config.rank_group,
+        ),
         seed=weaver.seed,
         folder=workbench.folder,
         groups=[*weaver.groups(), temperature],
@@ -131,6 +139,7 @@ def hooks(weaver: Weaver) -> Hooks:
     return Hooks(
         after_window=after_window,
         reference=lambda: bypassed(weaver.model.module),
+        scoring=lambda column: anchored(weaver.model.module, column),
         scoring=lambda column: anchored(weaver.model.module, column),
         save=lambda folder: weaver.bank.save(folder / "bank"),
         load=load,

@@ -111,7 +111,10 @@ def follow(weaver: Weaver, attempts: Sequence[Attempt]) -> dict[str, float]:
     weaver.show_bank()
     if not attempts or not len(weaver.bank):
         return {"bank_size": float(len(weaver.bank))}
-    states_TD = query_states(weaver, attempts[:: max(1, len(attempts) // WINDOW_ATTEMPTS)])
+    if attempts[0].sample.kind == "ranking":
+        states_TD = weaver.scorer.recent_ND
+    else:
+        states_TD = query_states(weaver, attempts[:: max(1, len(attempts) // WINDOW_ATTEMPTS)])
     fresh = Statistics.of(states_TD, weaver.config.normalise)
     old = weaver.bank.query
     weaver.bank.query = fresh if old is None else old.moved(fresh, QUERY_RATE)
