@@ -51,10 +51,6 @@ def _anywhere(column: int) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def _plain(column: int) -> AbstractContextManager[Any]:
-    return nullcontext()
-
-
 def _nothing(folder: Path) -> None:
     return None
 
@@ -69,8 +65,6 @@ class Hooks:
     """Entered while the KL reference is computed: the method's own parts are to be closed in it."""
     scoring: Callable[[int], AbstractContextManager[Any]] = _anywhere
     """Entered while rollouts are scored whole; is told the prompts' last column (padded left)."""
-    scoring: Callable[[int], AbstractContextManager[Any]] = _plain
-    """Entered while left-padded rollouts are scored, with the column of the prompts' last token."""
     save: Callable[[Path], None] = _nothing
     """Add the method's own state to a training checkpoint."""
     load: Callable[[Path], None] = _nothing

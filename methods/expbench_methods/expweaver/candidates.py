@@ -56,7 +56,7 @@ class CandidateScorer(nn.Module):
             self.register_buffer(f"{side}_centre_D", torch.zeros(width, device=device))
             self.register_buffer(f"{side}_scale", torch.ones((), device=device))
         self.recent_ND = torch.zeros(0, width)
-        """Unfused states of the questions scored last with gradients, for statistics and telemetry."""
+        """Unfused states of the questions last scored with gradients, for statistics."""
         self._titles: dict[str, Tensor] = {}
         self._calibration: list[str] = []
 

@@ -140,7 +140,6 @@ def hooks(weaver: Weaver) -> Hooks:
         after_window=after_window,
         reference=lambda: bypassed(weaver.model.module),
         scoring=lambda column: anchored(weaver.model.module, column),
-        scoring=lambda column: anchored(weaver.model.module, column),
         save=lambda folder: weaver.bank.save(folder / "bank"),
         load=load,
     )
