@@ -139,7 +139,7 @@ class HFModel:
         if temperature < 0:
             raise ConfigError(f"temperature is {temperature}; it must be 0 or more.")
         for request in requests:
-            self._check_fits(len(request.ids), request.max_tokens, request.key)
+            self.check_fits(len(request.ids), request.max_tokens, request.key)
         sizes = [(len(request.ids), request.max_tokens) for request in requests]
         done: dict[int, Completion] = {}
 
@@ -163,7 +163,7 @@ class HFModel:
         """
         encoded = [plain_ids(self.tokenizer, text) or [self.pad_id] for text in texts]
         for ids in encoded:
-            self._check_fits(len(ids), 0, "a text to encode")
+            self.check_fits(len(ids), 0, "a text to encode")
         states = np.zeros((len(texts), self.module.config.hidden_size), dtype=np.float32)
 
         def run(rows: list[int]) -> None:
@@ -241,7 +241,12 @@ class HFModel:
         array: NDArray[np.float32] = states_BD.float().cpu().numpy()
         return array
 
-    def _check_fits(self, length: int, max_tokens: int, what: str) -> None:
+    def check_fits(self, length: int, max_tokens: int, what: str) -> None:
+        """Refuse a prompt that does not fit the model's context with its answer.
+
+        Raises:
+            ConfigError: it does not; prompts are never truncated.
+        """
         if self.context_limit is not None and length + max_tokens > self.context_limit:
             raise ConfigError(
                 f"The prompt of {what!r} has {length} tokens and may grow by {max_tokens}, but "

@@ -91,7 +91,8 @@ def train_ranking(
         prompt_tokens: Counts the tokens that scoring some samples reads.
 
     Raises:
-        ConfigError: a KL penalty is asked for, which rankings do not have.
+        ConfigError: a KL penalty is asked for, which rankings do not have, or a gradient is not a
+            number.
         DataError: no samples, scores that are not numbers, or a damaged checkpoint.
     """
     if settings.beta:
@@ -192,6 +193,10 @@ class _Policy:
             # Known only now; a common factor of all advantages is one of the gradient.
             self._divide(batch_deviation(torch.stack([o.rewards_G for o in found])))
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm))
+        if not math.isfinite(norm):
+            raise ConfigError(
+                f"The gradient is {norm}; lower learning_rate, or load the model with dtype float32."
+            )
         self.optimizer.step()
         self.numbers = {**_account_of(found), **self._temperature()}
         self.numbers |= {"loss": loss, "grad_norm": norm}

@@ -381,8 +381,8 @@ def test_a_training_killed_while_ranking_keeps_what_the_texts_taught(tmp_path: P
     made["again"].fit(samples, pool, texts_are_done)
     mine, theirs = made["again"].weaver, made["whole"].weaver
     assert [e.id for e in mine.bank.entries] == [e.id for e in theirs.bank.entries]
-    for one, two in zip(mine.groups(), theirs.groups(), strict=True):
-        for p, q in zip(one.parameters, two.parameters, strict=True):
+    for own, other_own in zip(mine.groups(), theirs.groups(), strict=True):
+        for p, q in zip(own.parameters, other_own.parameters, strict=True):
             torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-4)
 
 

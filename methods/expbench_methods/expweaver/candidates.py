@@ -158,6 +158,8 @@ class CandidateScorer(nn.Module):
 
     def _states(self, prompts: Sequence[Sequence[int]]) -> Tensor:
         """Return the state at each prompt's last token, (N, D) float32, fused unless bypassed."""
+        for ids in prompts:
+            self.model.check_fits(len(ids), 0, "a question or a title to rank")
         norm = self._norm()
         fuses = isinstance(norm, FusedNorm) and not norm.bypasses
         device = self.model.module.device
