@@ -48,7 +48,7 @@ def _rank(weaver: Weaver, questions: Sequence[Question], memory: Memory | None) 
         rankings = weaver.scorer.rank(questions)
     outputs = []
     for question, order in zip(questions, rankings, strict=True):
-        ids = weaver.model.render(Prompt(question=question)).ids
+        ids = weaver.scorer.prompt(question)
         titles = sum(weaver.scorer.count_tokens(title) for title in question.candidates)
         output = Output(
             ranking=tuple(order),

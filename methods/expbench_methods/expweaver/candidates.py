@@ -20,6 +20,8 @@ from expbench_methods.expweaver.install import FusedNorm, bypassed
 
 TEMPERATURE = 0.1
 """Of the start. Cosines of centred states differ by about 0.1 between candidates."""
+OPENING = "-"
+"""Opens the answer as the task's own lists are, so that the state stands where a title begins."""
 CALIBRATION_QUESTIONS = 16
 """Train questions whose states give the statistics of the queries, at most."""
 CALIBRATION_TITLES = 64
@@ -70,7 +72,7 @@ class CandidateScorer(nn.Module):
             return
         with torch.no_grad():
             states_ND = self._states(
-                [self._prompt(question) for question in questions[:CALIBRATION_QUESTIONS]]
+                [self.prompt(question) for question in questions[:CALIBRATION_QUESTIONS]]
             )
         self._set("query", Statistics.of(states_ND, self.normalise))
         titles = dict.fromkeys(title for question in questions for title in question.candidates)
@@ -100,7 +102,7 @@ class CandidateScorer(nn.Module):
             (B, C) float32, with gradients where they are on; -inf where a question has fewer
             candidates than the longest one.
         """
-        queries_BD = self._states([self._prompt(question) for question in questions])
+        queries_BD = self._states([self.prompt(question) for question in questions])
         queries_BD = self._side("query").apply(queries_BD)
         most = max(len(question.candidates) for question in questions)
         rows = []
@@ -125,7 +127,7 @@ class CandidateScorer(nn.Module):
 
     def prompt_tokens(self, questions: Iterable[Question]) -> int:
         """Count the tokens of the questions' prompts, titles not included."""
-        return sum(len(self._prompt(question)) for question in questions)
+        return sum(len(self.prompt(question)) for question in questions)
 
     def state_module(self) -> nn.Module:
         """Return a module whose parameters are all that is to be saved; it shares the memory."""
@@ -142,8 +144,10 @@ class CandidateScorer(nn.Module):
     def _side(self, side: str) -> Statistics:
         return Statistics(getattr(self, f"{side}_centre_D"), float(getattr(self, f"{side}_scale")))
 
-    def _prompt(self, question: Question) -> list[int]:
-        return list(self.model.render(Prompt(question=question)).ids)
+    def prompt(self, question: Question) -> list[int]:
+        """Return the token ids whose last state is compared with the candidates."""
+        opening = self.model.tokenizer(OPENING, add_special_tokens=False)["input_ids"]
+        return [*self.model.render(Prompt(question=question)).ids, *opening]
 
     def _title_prompt(self, title: str) -> list[int]:
         return plain_ids(self.model.tokenizer, f"- {title}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from expbench.core import Experience, Prompt, Score
+from expbench.core import Experience, Prompt, Sample, Score
 from expbench.experience.bank import entry_of
 from expbench.experience.normalise import Statistics
 from expbench.experience.pool import summarise_attempt
@@ -77,7 +77,7 @@ def query_states(weaver: Weaver, attempts: Sequence[Attempt]) -> Tensor:
     with weaver.as_encoder():
         found = answer_states(
             weaver.model,
-            [weaver.model.render(Prompt(question=a.sample.question())).ids for a in attempts],
+            [_prompt_ids(weaver, attempt.sample) for attempt in attempts],
             [a.ids[:ANSWER_TOKENS] for a in attempts],
         )
     return torch.cat(found).float()
@@ -133,6 +133,12 @@ def bank_age(weaver: Weaver, step: int) -> float:
     """Return the mean number of steps since the bank's entries came in."""
     ages = [step - entry.step for entry in weaver.bank.entries]
     return sum(ages) / max(1, len(ages))
+
+
+def _prompt_ids(weaver: Weaver, sample: Sample) -> list[int]:
+    if sample.kind == "ranking":
+        return weaver.scorer.prompt(sample)
+    return list(weaver.model.render(Prompt(question=sample.question())).ids)
 
 
 def _answer_ids(weaver: Weaver, experience: Experience) -> list[int]:
