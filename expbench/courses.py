@@ -111,7 +111,8 @@ def describe(model: Model) -> dict[str, str]:
         "name": model.name,
         "fingerprint": model.fingerprint,
         "dtype": str(getattr(model, "dtype", "none")),
-        "device": str(getattr(model, "device", "none")),
+        # Which of several equal devices it was moves nothing.
+        "device": str(getattr(model, "device", "none")).partition(":")[0],
     }
 
 

@@ -1,5 +1,6 @@
 """Turn a model name into a transformers module and tokenizer, with clear errors."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,14 @@ def load_parts(name: str, *, device: str, dtype: str) -> dict[str, Any]:
 
 
 def pick_device(device: str) -> torch.device:
-    """Resolve `auto` and refuse a device that is not there."""
+    """Resolve `auto` and refuse a device that is not there.
+
+    Under `accelerate launch` or `torchrun` every process gets the GPU of its own number.
+    """
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     try:
         where = torch.device(device)
         torch.empty(0, device=where)

@@ -1,7 +1,7 @@
 """The training budget that every trained method shares, as fields of its own Config.
 
-A method's Config inherits these fields, so that `--set steps=40` and a preset's budget mean the same
-for all methods. Defaults follow the ExpWeaver paper's setting where it is public (LoRA rank 32,
+A method's Config inherits these fields, so that `--set steps=40` and a preset's budget mean the
+same for all. Defaults follow the ExpWeaver paper's setting where it is public (LoRA rank 32,
 policy learning rate 5e-6) and TRL's GRPO elsewhere.
 """
 
