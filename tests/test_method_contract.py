@@ -132,7 +132,8 @@ def test_the_meter_is_honest(name: str) -> None:
     if info.needs_weights:
         model = load_model("tiny")
         questions = questions_of("gsm8k")
-        for question, output in zip(questions, fitted(info, "gsm8k").answer(questions), strict=True):
+        outputs = fitted(info, "gsm8k").answer(questions)
+        for question, output in zip(questions, outputs, strict=True):
             rendered = model.render(Prompt(question=question))  # type: ignore[attr-defined]
             assert output.tokens("prompt") == len(rendered.ids)
             assert output.tokens("retrieved") == 0

@@ -195,7 +195,8 @@ class _Policy:
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm))
         if not math.isfinite(norm):
             raise ConfigError(
-                f"The gradient is {norm}; lower learning_rate, or load the model with dtype float32."
+                f"The gradient is {norm}; lower learning_rate, or load the model with dtype "
+                "float32."
             )
         self.optimizer.step()
         self.numbers = {**_account_of(found), **self._temperature()}

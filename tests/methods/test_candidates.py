@@ -40,7 +40,7 @@ def test_a_score_is_the_cosine_of_centred_states_over_the_temperature() -> None:
     model = backbone()
     scorer = calibrated(model)
     question = QUESTIONS[0]
-    ids = torch.tensor([scorer._prompt(question)])
+    ids = torch.tensor([scorer.prompt(question)])
     with torch.no_grad():
         state = model.module.get_decoder()(input_ids=ids).last_hidden_state[0, -1]
         scores = scorer.scores([question])[0]
