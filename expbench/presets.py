@@ -54,9 +54,9 @@ PRESETS = {
             test_limit=32,
             pool_limit=16,
             seeds=(1,),
-            # What two cores can do in minutes; rates high enough to move in ten steps.
+            # What two cores can do in minutes; rates high enough to move in six steps.
             settings={
-                "steps": "10",
+                "steps": "6",
                 "prompts": "2",
                 "group": "8",
                 "max_completion": "64",
