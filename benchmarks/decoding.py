@@ -32,7 +32,8 @@ from expbench.models import load_model
 from expbench.models.decoding import Request
 from expbench.models.hf import HFModel
 from expbench.models.llama import is_plain_llama
-from expbench_methods.expweaver.fusion import Fusion, FusionSettings
+from expbench_methods.expweaver.config import FusionSettings
+from expbench_methods.expweaver.fusion import Fusion
 from expbench_methods.expweaver.install import bypassed, install
 
 ROOT = Path(__file__).parent.parent

@@ -103,6 +103,12 @@ PoolLimit = Annotated[
     typer.Option("--pool-limit", min=0, help="Train samples a task tried for the pool; 0 for all."),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, ...")]
+ForceRuns = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Set finished runs aside and compute them again; checkpoints stay."
+    ),
+]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
 
 
@@ -146,12 +152,7 @@ def run(
     device: Device = "auto",
     dtype: Dtype = "auto",
     out: Out = RUNS,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Set finished runs aside and compute them again; checkpoints stay."
-        ),
-    ] = False,
+    force: ForceRuns = False,
     unsafe_code: Unsafe = False,
     json: Json = False,
 ) -> None:
@@ -210,12 +211,7 @@ def ablate(
     device: Device = "auto",
     dtype: Dtype = "auto",
     out: Out = RUNS,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Set finished runs aside and compute them again; checkpoints stay."
-        ),
-    ] = False,
+    force: ForceRuns = False,
     unsafe_code: Unsafe = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     json: Json = False,

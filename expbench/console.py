@@ -1,6 +1,7 @@
 """Progress bars and messages for people. Everything here writes to standard error."""
 
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -17,7 +18,27 @@ from rich.progress import (
 stderr = Console(stderr=True, highlight=False)
 
 
-class Bars:
+class _Drawn:
+    """Bars that are on the screen while their `with` block runs."""
+
+    _bars: Progress
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop drawing, whatever happened."""
+        self._bars.stop()
+
+
+class Bars(_Drawn):
     """Two bars: all jobs together, with an estimate, and the stage that is running.
 
     Implements `expbench.runner.Progress`. Where standard error is no terminal, one line a finished
@@ -41,20 +62,6 @@ class Bars:
         self._all = self._bars.add_task("all jobs", total=total)
         self._stage = self._bars.add_task("starting", total=None)
         self._answering = False
-
-    def __enter__(self) -> "Bars":
-        """Start drawing."""
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop drawing, whatever happened."""
-        self._bars.stop()
 
     def stage(self, label: str, total: int) -> None:
         """Begin a stage of `total` samples; 0 where the number is not known."""
@@ -83,7 +90,7 @@ def say(text: str) -> None:
     stderr.print(text, markup=False, soft_wrap=True)
 
 
-class Stages:
+class Stages(_Drawn):
     """One bar for a command that works through a few stages, such as a training and a test."""
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -101,20 +108,6 @@ class Stages:
         self._plain = not quiet and not stderr.is_terminal
         self._stage = self._bars.add_task("starting", total=None)
 
-    def __enter__(self) -> "Stages":
-        """Start drawing."""
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop drawing, whatever happened."""
-        self._bars.stop()
-
     def stage(self, label: str, total: int) -> None:
         """Begin a stage of `total` steps; 0 where the number is not known."""
         if self._plain:
@@ -126,7 +119,7 @@ class Stages:
         self._bars.advance(self._stage, count)
 
 
-class Download:
+class Download(_Drawn):
     """A bar for one task's downloads. Implements `expbench.data.Progress`."""
 
     def __init__(self, name: str, *, quiet: bool = False) -> None:
@@ -141,20 +134,6 @@ class Download:
             disable=quiet or not stderr.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "Download":
-        """Start drawing."""
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop drawing, whatever happened."""
-        self._bars.stop()
 
     def __call__(self, source: str, done: int, total: int) -> None:
         """Show how much of a source is here, in bytes or rows; total 0 is unknown."""

@@ -20,7 +20,8 @@ from expbench.experience.memory import Memory
 from expbench.experience.normalise import Normalisation
 from expbench.models.hf import HFModel
 from expbench.models.tiny import build_tiny
-from expbench_methods.expweaver.fusion import Fusion, FusionSettings
+from expbench_methods.expweaver.config import FusionSettings
+from expbench_methods.expweaver.fusion import Fusion
 from expbench_methods.expweaver.install import install
 
 WIDTH, VOCABULARY = 64, 300

@@ -11,7 +11,8 @@ from expbench.models.hf import HFModel
 from expbench.registry import select_tasks
 from expbench.suites import load
 from expbench_methods.expweaver.candidates import CandidateScorer
-from expbench_methods.expweaver.fusion import Fusion, FusionSettings
+from expbench_methods.expweaver.config import FusionSettings
+from expbench_methods.expweaver.fusion import Fusion
 from expbench_methods.expweaver.install import bypassed, install
 
 DATA = load(select_tasks("movielens")[0], suite="mini", train_limit=4, test_limit=3)

@@ -35,7 +35,7 @@ def _write(weaver: Weaver, questions: Sequence[Question], memory: Memory | None)
     prompts = [Prompt(question=question) for question in questions]
     pairs = weaver.model.complete(prompts, seed=weaver.seed)
     outputs = [output_of(*pair) for pair in pairs]
-    if not weaver.config.trace or memory is None or not len(memory) or not weaver.fusion.is_open:
+    if not weaver.config.trace or memory is None or not weaver.fusion.is_active:
         return outputs
     return [
         replace(output, trace=_trace(weaver, rendered.ids, completion, memory))
@@ -56,7 +56,7 @@ def _rank(weaver: Weaver, questions: Sequence[Question], memory: Memory | None) 
             # Encoded titles are counted for every question, although each is encoded only once.
             segments=(Segment(role="prompt", tokens=len(ids) + titles),),
         )
-        if weaver.config.trace and memory is not None and len(memory) and weaver.fusion.is_open:
+        if weaver.config.trace and memory is not None and weaver.fusion.is_active:
             nothing = Completion(ids=[], text="", stop_reason="stop")
             output = replace(output, trace=_trace(weaver, ids, nothing, memory))
         outputs.append(output)

@@ -8,8 +8,29 @@ from expbench.training.settings import GRPOSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpWeaverConfig(GRPOSettings):
-    """The training budget of `GRPOSettings` and what is ExpWeaver's own.
+class FusionSettings:
+    """What the fusion module itself is built from."""
+
+    k: int = 8
+    """Entries retrieved at a decoding step."""
+    heads: int = 8
+    """Heads of the cross-attention; must divide the backbone's hidden size."""
+    aggregation: Literal["cross_attention", "mean", "max", "top1"] = "cross_attention"
+    query: Literal["token+state", "token"] = "token+state"
+    """Whether the learnable query is conditioned on the current state."""
+    gate_low: float = 0.9
+    """Least share of the state that is retained in a dimension at the start (a_t)."""
+    gate_high: float = 0.99
+    """Greatest one."""
+    norm_alignment: bool = True
+    """Scale the retrieved vector to the length of the state."""
+    frequency: Literal["every", "once", "never"] = "every"
+    """Retrieve at every decoding step, once an answer, or never."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpWeaverConfig(GRPOSettings, FusionSettings):
+    """The training budget, the fusion, and what is ExpWeaver's own.
 
     Raises:
         ConfigError: a number out of its range.
@@ -27,22 +48,6 @@ class ExpWeaverConfig(GRPOSettings):
     """Tokens of a summary that the policy writes, at most."""
     fresh: int = 16
     """Experiences that enter the bank after a window of rollouts, at most."""
-
-    k: int = 8
-    """Entries retrieved at a decoding step."""
-    heads: int = 8
-    """Heads of the cross-attention; must divide the backbone's hidden size."""
-    aggregation: Literal["cross_attention", "mean", "max", "top1"] = "cross_attention"
-    query: Literal["token+state", "token"] = "token+state"
-    """Whether the learnable query is conditioned on the current state."""
-    gate_low: float = 0.9
-    """Least share of the state that is retained in a dimension at the start (a_t)."""
-    gate_high: float = 0.99
-    """Greatest one."""
-    norm_alignment: bool = True
-    """Scale the retrieved vector to the length of the state."""
-    frequency: Literal["every", "once", "never"] = "every"
-    """Retrieve at every decoding step, once an answer, or never."""
 
     attention_rate: float = 1e-4
     """Learning rate of the query token and the attention."""

@@ -6,7 +6,6 @@ retrieved ones, K retrieved a token, H heads, W = D / H.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,23 +13,10 @@ from torch.nn import functional
 
 from expbench.errors import ConfigError
 from expbench.experience.bank import Memory
+from expbench_methods.expweaver.config import FusionSettings
 
 SHARPNESS = 8.0
 """c in a = exp(-c softplus(-Lambda) r), as in the HRPO release."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FusionSettings:
-    """What the ablations vary; see `ExpWeaverConfig` for the meaning of each."""
-
-    heads: int = 8
-    k: int = 8
-    aggregation: Literal["cross_attention", "mean", "max", "top1"] = "cross_attention"
-    query: Literal["token+state", "token"] = "token+state"
-    gate_low: float = 0.9
-    gate_high: float = 0.99
-    norm_alignment: bool = True
-    frequency: Literal["every", "once", "never"] = "every"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,6 @@ from expbench.training.loop import Hooks, ParameterGroup, TrainingResult, Window
 from expbench_methods.expweaver.install import anchored, bypassed
 from expbench_methods.expweaver.memory import (
     as_experience,
-    bank_age,
     calibrate,
     follow,
     remember,
@@ -126,8 +125,7 @@ def hooks(weaver: Weaver) -> Hooks:
         chosen = random.Random(f"{weaver.seed}/{window.step}").sample(graded, count)
         remember(weaver, [as_experience(attempt) for attempt in chosen], step=window.step)
         weaver.scorer.refresh()
-        numbers = follow(weaver, graded)
-        return {**numbers, "bank_age": bank_age(weaver, window.step)}
+        return follow(weaver, graded, step=window.step)
 
     def load(folder: Path) -> None:
         weaver.bank = Bank.load(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from expbench.core import Experience, Prompt, Sample, Score
-from expbench.experience.bank import entry_of
+from expbench.experience.bank import Entry, entry_of
 from expbench.experience.normalise import Statistics
 from expbench.experience.pool import summarise_attempt
 from expbench.training.loop import Attempt
@@ -55,7 +55,12 @@ def remember(weaver: Weaver, experiences: Sequence[Experience], *, step: int) ->
             weaver.tokens["summaries"] += tokens
         vectors = torch.from_numpy(weaver.model.encode([e.summary for e in experiences]))
     weaver.tokens["encoded"] += sum(weaver.model.count_tokens(e.summary) for e in experiences)
-    entries = [
+    weaver.bank.add(entries_of(weaver, experiences, step=step), vectors)
+
+
+def entries_of(weaver: Weaver, experiences: Sequence[Experience], *, step: int) -> list[Entry]:
+    """Describe experiences that the policy encoded after `step` optimizer steps."""
+    return [
         entry_of(
             e.sample,
             n=n,
@@ -66,7 +71,6 @@ def remember(weaver: Weaver, experiences: Sequence[Experience], *, step: int) ->
         )
         for n, e in enumerate(experiences)
     ]
-    weaver.bank.add(entries, vectors)
 
 
 def query_states(weaver: Weaver, attempts: Sequence[Attempt]) -> Tensor:
@@ -101,7 +105,19 @@ def calibrate(weaver: Weaver, experiences: Sequence[Experience]) -> None:
     weaver.bank.query = Statistics.of(query_states(weaver, attempts), weaver.config.normalise)
 
 
-def follow(weaver: Weaver, attempts: Sequence[Attempt]) -> dict[str, float]:
+def follow_queries(weaver: Weaver, states_TD: Tensor) -> None:
+    """Move the bank's running statistics of the queries; one state alone has no spread to follow.
+
+    Banks and memories made from the bank afterwards have the new ones.
+    """
+    old = weaver.bank.query
+    if old is not None and len(states_TD) < 2:
+        return
+    fresh = Statistics.of(states_TD.detach(), weaver.config.normalise)
+    weaver.bank.query = fresh if old is None else old.moved(fresh, QUERY_RATE)
+
+
+def follow(weaver: Weaver, attempts: Sequence[Attempt], *, step: int) -> dict[str, float]:
     """Move the statistics of the queries with the policy and say what the fusion does now.
 
     Returns:
@@ -109,15 +125,14 @@ def follow(weaver: Weaver, attempts: Sequence[Attempt]) -> dict[str, float]:
         (of the attention weights, in nats), `bank_size`, `bank_age` (mean steps since entry).
     """
     weaver.show_bank()
-    if not attempts or not len(weaver.bank):
-        return {"bank_size": float(len(weaver.bank))}
+    ages = [step - entry.step for entry in weaver.bank.entries]
+    if not attempts or not ages:
+        return {"bank_size": float(len(ages))}
     if attempts[0].sample.kind == "ranking":
         states_TD = weaver.scorer.recent_ND
     else:
         states_TD = query_states(weaver, attempts[:: max(1, len(attempts) // WINDOW_ATTEMPTS)])
-    fresh = Statistics.of(states_TD, weaver.config.normalise)
-    old = weaver.bank.query
-    weaver.bank.query = fresh if old is None else old.moved(fresh, QUERY_RATE)
+    follow_queries(weaver, states_TD)
     weaver.show_bank()
     with torch.no_grad():
         seen = weaver.fusion.explain(states_TD)
@@ -125,14 +140,9 @@ def follow(weaver: Weaver, attempts: Sequence[Attempt]) -> dict[str, float]:
     return {
         "gate_openness": float(seen.gate_T.mean()),
         "retrieval_entropy": float(-(weights_TK * weights_TK.log()).sum(1).mean()),
-        "bank_size": float(len(weaver.bank)),
+        "bank_size": float(len(ages)),
+        "bank_age": sum(ages) / len(ages),
     }
-
-
-def bank_age(weaver: Weaver, step: int) -> float:
-    """Return the mean number of steps since the bank's entries came in."""
-    ages = [step - entry.step for entry in weaver.bank.entries]
-    return sum(ages) / max(1, len(ages))
 
 
 def _prompt_ids(weaver: Weaver, sample: Sample) -> list[int]:

@@ -19,7 +19,7 @@ from expbench.training.loop import ParameterGroup
 from expbench.training.lora import attach, load_adapter, merged, save_adapter
 from expbench_methods.expweaver.candidates import CandidateScorer
 from expbench_methods.expweaver.config import ExpWeaverConfig
-from expbench_methods.expweaver.fusion import Fusion, FusionSettings
+from expbench_methods.expweaver.fusion import Fusion
 from expbench_methods.expweaver.install import bypassed, install
 
 
@@ -156,20 +156,7 @@ def build_weaver(config: ExpWeaverConfig, model: Model, seed: int) -> Weaver:
     width = int(fork.module.config.get_text_config().hidden_size)
     if config.lora_rank:
         attach(fork, rank=config.lora_rank, alpha=2 * config.lora_rank, seed=seed)
-    fusion = Fusion(
-        width,
-        FusionSettings(
-            heads=config.heads,
-            k=config.k,
-            aggregation=config.aggregation,
-            query=config.query,
-            gate_low=config.gate_low,
-            gate_high=config.gate_high,
-            norm_alignment=config.norm_alignment,
-            frequency=config.frequency,
-        ),
-        seed=seed,
-    )
+    fusion = Fusion(width, config, seed=seed)
     install(fork.module, fusion)
     bank = Bank(
         width=width,

@@ -18,13 +18,12 @@ from torch.nn import functional
 
 from expbench.core import Experience, Output, Prompt, Question, Sample
 from expbench.diagnose.worlds import World, reward
-from expbench.experience.bank import Bank, entry_of
-from expbench.experience.normalise import Statistics
+from expbench.experience.bank import Bank
 from expbench.training.loop import Hooks, Window
 from expbench.training.state import new_optimizer
 from expbench_methods.expweaver.answering import answer
 from expbench_methods.expweaver.install import bypassed
-from expbench_methods.expweaver.memory import QUERY_RATE
+from expbench_methods.expweaver.memory import entries_of, follow_queries
 from expbench_methods.expweaver.weaver import Weaver
 
 if TYPE_CHECKING:
@@ -87,20 +86,9 @@ def bank_of(weaver: Weaver, worlds: Sequence[Sequence[Experience]]) -> list[Bank
     banks, first = [], 0
     for world in worlds:
         bank = weaver.bank.empty_copy()
-        entries = [
-            entry_of(
-                experience.sample,
-                n=n,
-                step=0,
-                reward=experience.score.value,
-                summary=experience.summary,
-                encoder=weaver.model.fingerprint,
-            )
-            for n, experience in enumerate(world)
-        ]
-        bank.add(entries, vectors_ND[first : first + len(entries)])
+        bank.add(entries_of(weaver, world, step=0), vectors_ND[first : first + len(world)])
         banks.append(bank)
-        first += len(entries)
+        first += len(world)
     return banks
 
 
@@ -141,7 +129,7 @@ def _loss(weaver: Weaver, worlds: Sequence[World]) -> Tensor:
     """Return the mean cross-entropy of the values of all questions of some worlds."""
     questions = [question for world in worlds for question in world.questions]
     states_BD = question_states(weaver, questions)
-    _follow(weaver, states_BD)
+    follow_queries(weaver, states_BD)
     banks = bank_of(weaver, [world.experience for world in worlds])
     fused = []
     for bank, part_QD in zip(banks, states_BD.chunk(len(worlds)), strict=True):
@@ -157,13 +145,6 @@ def _targets(weaver: Weaver, questions: Sequence[Sample]) -> Tensor:
     return torch.tensor(ids, device=weaver.model.module.device)
 
 
-def _follow(weaver: Weaver, states_BD: Tensor) -> None:
-    """Move the running statistics of the queries; the banks to come take them over."""
-    fresh = Statistics.of(states_BD.detach(), weaver.config.normalise)
-    old = weaver.bank.query
-    weaver.bank.query = fresh if old is None else old.moved(fresh, QUERY_RATE)
-
-
 def _grpo(
     weaver: Weaver, worlds: Iterator[World], advance: Callable[[int], None]
 ) -> dict[str, float]:
@@ -173,7 +154,7 @@ def _grpo(
 
     def enter(world: World) -> None:
         with torch.no_grad():
-            _follow(weaver, question_states(weaver, world.questions))
+            follow_queries(weaver, question_states(weaver, world.questions))
         weaver.bank = bank_of(weaver, [world.experience])[0]
         weaver.show_bank()
         asked.update({question.prompt: question for question in world.questions})
