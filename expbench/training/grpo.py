@@ -36,11 +36,19 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from expbench.core import Reward, Sample
 from expbench.errors import ConfigError
 from expbench.models.hf import HFModel
+from expbench.training.audit import MaskAudit
 from expbench.training.log import StepLog
-from expbench.training.loop import Hooks, ParameterGroup, TrainingResult, Window
+from expbench.training.loop import (
+    Ask,
+    Hooks,
+    ParameterGroup,
+    Sampling,
+    TrainingResult,
+    Window,
+)
 from expbench.training.lora import merged, peft_of
 from expbench.training.questions import plan_windows
-from expbench.training.rollouts import Actor, Ask, Rollout, asks_of, reward_numbers
+from expbench.training.rollouts import Actor, Rollout, asks_of, reward_numbers
 from expbench.training.settings import GRPOSettings
 from expbench.training.state import Account, States, is_due, new_optimizer
 
@@ -105,10 +113,11 @@ def train_grpo(
         actor = Actor(
             model=model,
             reward=reward,
-            limit=settings.max_completion,
-            temperature=settings.temperature,
-            seed=seed,
-            generate=hooks.rollout,
+            sampling=Sampling(
+                limit=settings.max_completion, temperature=settings.temperature, seed=seed
+            ),
+            prompt=hooks.prompt,
+            rollout=hooks.rollout,
         )
         with _training(model, groups):
             trainer = _Trainer(
@@ -136,6 +145,7 @@ def train_grpo(
         seconds=account.seconds,
         prompt_tokens=account.prompt_tokens,
         generated_tokens=account.generated_tokens,
+        external_tokens=account.external_tokens,
     )
 
 
@@ -166,6 +176,7 @@ class _Trainer(GRPOTrainer):
         self._asked: list[Ask] = []
         self._saved = job.account.step
         self._bounded: dict[str, Any] | None = None
+        self._audit = MaskAudit()
         self._bare_forward = vars(job.model.module).get("forward")
         rows = job.settings.prompts * (len(job.plan) - self._start // job.settings.window)
         super().__init__(
@@ -195,6 +206,7 @@ class _Trainer(GRPOTrainer):
             "prompt_ids": [rollout.prompt_ids for rollout in mine],
             "completion_ids": [rollout.ids for rollout in mine],
             "logprobs": None,
+            "env_mask": [rollout.mask() for rollout in mine],
             "reward": [rollout.reward for rollout in mine],
         }
 
@@ -243,12 +255,14 @@ class _Trainer(GRPOTrainer):
         self, model: Any, ids_BT: Any, mask_BT: Any, kept: int, **options: Any
     ) -> Any:
         """Bound what the loss will exponentiate, without cutting the policy's gradient."""
-        with self._job.hooks.scoring(ids_BT.shape[1] - kept - 1):
+        with self._job.hooks.scoring(ids_BT, mask_BT, kept):
             found = super()._get_per_token_logps_and_entropies(
                 model, ids_BT, mask_BT, kept, **options
             )
         if self._bounded is not None:
             now = found[0].detach()
+            wrote_BT = self._bounded.get("tool_mask", self._bounded["completion_mask"])
+            self._audit.watch(found[0], self._bounded["completion_mask"] * (1 - wrote_BT))
             for name in ("ref_per_token_logps", "old_per_token_logps"):
                 if name in self._bounded:
                     gap = (self._bounded[name] - now).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
@@ -272,6 +286,7 @@ class _Trainer(GRPOTrainer):
         row.update(_shown(self._metrics["train"]))
         self._metrics["train"].clear()
         row.update(self._rollout_numbers())
+        row["external_gradient"] = max(gather_object([self._audit.check(step)]))
         has_ended = step % job.settings.window == 0 or step == job.settings.steps
         if has_ended:
             pairs = zip(self._asked, self._window, strict=True)
@@ -286,13 +301,16 @@ class _Trainer(GRPOTrainer):
             return {}
         rollouts, account = self._window, self._job.account
         prompt = sum(len(rollout.prompt_ids) for rollout in rollouts)
-        generated = sum(len(rollout.ids) for rollout in rollouts)
+        external = sum(len(rollout.external) for rollout in rollouts)
+        generated = sum(len(rollout.ids) for rollout in rollouts) - external
         account.prompt_tokens += prompt
         account.generated_tokens += generated
+        account.external_tokens += external
         return {
             **reward_numbers([rollout.reward for rollout in rollouts], group),
             "prompt_tokens": prompt,
             "generated_tokens": generated,
+            "external_tokens": external,
             "length": generated / len(rollouts),
             "cut": sum(rollout.stop_reason == "length" for rollout in rollouts) / len(rollouts),
         }

@@ -6,22 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from expbench.core import Output, Prompt, Reward, Sample, StopReason
-from expbench.errors import GradingError
-from expbench.models.decoding import Completion, Request
+from expbench.errors import GradingError, PluginError
+from expbench.models.decoding import Request
 from expbench.models.hf import HFModel, output_of
-from expbench.models.prompting import Rendered
-from expbench.training.loop import Attempt
-
-Generate = Callable[..., Sequence[Completion]]
-"""Called like `HFModel.generate_ids`: requests, temperature, seed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ask:
-    """One rollout to be made: its key alone decides, with the seed, what is drawn."""
-
-    sample: Sample
-    key: str
+from expbench.training.loop import Ask, Attempt, Sampling, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +18,7 @@ class Rollout:
 
     prompt_ids: list[int]
     ids: list[int]
+    external: tuple[int, ...]
     text: str
     reward: float | None
     stop_reason: StopReason
@@ -43,6 +32,11 @@ class Rollout:
             reward=self.reward,
             stop_reason=self.stop_reason,
         )
+
+    def mask(self) -> list[int]:
+        """Return 1 for every token that the policy wrote and 0 for every other one."""
+        external = set(self.external)
+        return [int(place not in external) for place in range(len(self.ids))]
 
 
 def asks_of(samples: Sequence[Sample], *, group: int, step: int) -> list[Ask]:
@@ -70,10 +64,9 @@ class Actor:
     Args:
         model: The policy.
         reward: The tasks' own graders.
-        limit: Most tokens of a rollout; the question's own limit holds as well.
-        temperature: Of the draws.
-        seed: Of the draws.
-        generate: Replaces the model's generation.
+        sampling: Limit, temperature and seed of the draws.
+        prompt: What the policy is asked about a sample.
+        rollout: Replaces one continuation of the prompt.
     """
 
     def __init__(
@@ -81,43 +74,61 @@ class Actor:
         *,
         model: HFModel,
         reward: Reward,
-        limit: int,
-        temperature: float,
-        seed: int,
-        generate: Generate | None = None,
+        sampling: Sampling,
+        prompt: Callable[[Sample], Prompt],
+        rollout: Callable[[Sequence[Ask], Sampling], Sequence[Trajectory]] | None = None,
     ) -> None:
         self._model = model
         self._reward = reward
-        self._limit = limit
-        self._temperature = temperature
-        self._seed = seed
-        self._generate = generate or model.generate_ids
-        self.render: Callable[[Sample], Rendered] = lambda sample: model.render(
-            Prompt(question=sample.question())
-        )
+        self._sampling = sampling
+        self._prompt = prompt
+        self._rollout = rollout or self._continue
 
     def play(self, asks: Sequence[Ask]) -> list[Rollout]:
-        """Answer and grade, in the order given."""
-        rendered = [self.render(ask.sample) for ask in asks]
+        """Answer and grade, in the order given.
+
+        Raises:
+            PluginError: a method's own rollouts are not one each, or one has no tokens.
+        """
+        found = self._rollout(asks, self._sampling)
+        if len(found) != len(asks) or not all(t.ids and t.prompt_ids for t in found):
+            raise PluginError(
+                f"The method's rollout gave {len(found)} trajectories for {len(asks)} asks; it "
+                "must give one each, in order, with at least one token of prompt and of answer."
+            )
+        return [
+            Rollout(
+                prompt_ids=trajectory.prompt_ids,
+                ids=trajectory.ids,
+                external=trajectory.external,
+                text=trajectory.output.text,
+                reward=graded(self._reward, ask.sample, trajectory.output),
+                stop_reason=trajectory.output.stop_reason,
+            )
+            for ask, trajectory in zip(asks, found, strict=True)
+        ]
+
+    def _continue(self, asks: Sequence[Ask], sampling: Sampling) -> list[Trajectory]:
+        rendered = [self._model.render(self._prompt(ask.sample)) for ask in asks]
         requests = [
             Request(
                 ids=text.ids,
-                max_tokens=max(1, min(self._limit, ask.sample.max_tokens)),
+                max_tokens=sampling.limit_of(ask.sample),
                 stop=ask.sample.stop,
                 key=ask.key,
             )
             for ask, text in zip(asks, rendered, strict=True)
         ]
-        completions = self._generate(requests, temperature=self._temperature, seed=self._seed)
+        completions = self._model.generate_ids(
+            requests, temperature=sampling.temperature, seed=sampling.seed
+        )
         return [
-            Rollout(
+            Trajectory(
                 prompt_ids=text.ids,
                 ids=until_end(done.ids, self._model.eos_ids),
-                text=done.text,
-                reward=graded(self._reward, ask.sample, output_of(text, done)),
-                stop_reason=done.stop_reason,
+                output=output_of(text, done),
             )
-            for ask, text, done in zip(asks, rendered, completions, strict=True)
+            for text, done in zip(rendered, completions, strict=True)
         ]
 
 

@@ -31,6 +31,7 @@ class Account:
     seconds: float = 0.0
     prompt_tokens: int = 0
     generated_tokens: int = 0
+    external_tokens: int = 0
 
 
 class States:

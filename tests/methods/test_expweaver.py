@@ -256,15 +256,15 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "half an adapter": lambda folder: _cut_short(folder, "adapter/adapter.safetensors"),
     "half a bank": lambda folder: _cut_short(folder, "bank/vectors.safetensors"),
     "no bank": lambda folder: (folder / "bank" / "bank.json").unlink(),
-    "no description": lambda folder: (folder / "expweaver.json").unlink(),
-    "not JSON": lambda folder: _cut_short(folder, "expweaver.json"),
+    "no description": lambda folder: (folder / "policy.json").unlink(),
+    "not JSON": lambda folder: _cut_short(folder, "policy.json"),
     "not an object": lambda folder: _write(folder, "[1]"),
     "nothing said": lambda folder: _write(folder, "{}"),
 }
 
 
 def _write(folder: Path, content: str) -> None:
-    (folder / "expweaver.json").write_text(content)
+    (folder / "policy.json").write_text(content)
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -11,7 +11,7 @@ from expbench.models import load_model
 from expbench.models.hf import HFModel
 from expbench.training import grpo
 from expbench.training.log import StepLog
-from expbench.training.loop import Hooks, ParameterGroup
+from expbench.training.loop import Hooks, ParameterGroup, Sampling
 from expbench.training.lora import attach
 from expbench.training.questions import plan_windows
 from expbench.training.rollouts import Actor
@@ -72,8 +72,8 @@ def trainer(
     groups, samples = trained(model), samples or [question(i) for i in range(4)]
     optimizer = new_optimizer(groups)
     actor = Actor(
-        model=model, reward=reward, limit=budget.max_completion,
-        temperature=budget.temperature, seed=1, generate=hooks.rollout,
+        model=model, reward=reward, prompt=hooks.prompt, rollout=hooks.rollout,
+        sampling=Sampling(limit=budget.max_completion, temperature=budget.temperature, seed=1),
     )  # fmt: skip
     job = grpo._Job(
         model=model,

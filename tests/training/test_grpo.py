@@ -15,7 +15,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from expbench.core import Output, Sample
 from expbench.errors import ConfigError, GradingError
 from expbench.training.grpo import train_grpo
-from expbench.training.loop import Hooks, TrainingResult, Window
+from expbench.training.loop import Hooks, Sampling, TrainingResult, Window
 from expbench.training.questions import plan_windows
 from expbench.training.rollouts import Actor, asks_of, graded
 from tests.training.policies import letters, policy, question, rows, settings, trained, trainer
@@ -182,7 +182,10 @@ def test_an_undecided_grade_is_none_and_not_zero() -> None:
 
 
 def test_rollouts_depend_on_their_keys_only() -> None:
-    actor = Actor(model=policy(), reward=letters, limit=6, temperature=1.0, seed=4)
+    actor = Actor(
+        model=policy(), reward=letters, prompt=Hooks().prompt,
+        sampling=Sampling(limit=6, temperature=1.0, seed=4),
+    )  # fmt: skip
     asks = asks_of(QUESTIONS, group=3, step=2)
     together = [rollout.ids for rollout in actor.play(asks)]
     assert together == [actor.play([ask])[0].ids for ask in asks]

@@ -13,6 +13,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from expbench.core import Output, Prompt, Sample
 from expbench.errors import GradingError
 from expbench.models.decoding import Completion
+from expbench.models.hf import HFModel
 from expbench.training.loop import Hooks
 from expbench.training.rollouts import reward_numbers
 from tests.training.policies import policy, rows, trainer
@@ -48,12 +49,16 @@ def loss(
     return found
 
 
-def writing(replies: list[list[int]], reason: str = "stop") -> Hooks:
+def writing(replies: list[list[int]]) -> HFModel:
+    """Return a policy that gives these replies in turn."""
+
     def generate(requests: Any, **how: Any) -> list[Completion]:
         picked = [replies[i % len(replies)] for i in range(len(requests))]
-        return [Completion(ids=list(ids), text="a", stop_reason=reason) for ids in picked]  # type: ignore[arg-type]
+        return [Completion(ids=list(ids), text="a", stop_reason="stop") for ids in picked]
 
-    return Hooks(rollout=generate)
+    model = policy()
+    model.generate_ids = generate  # type: ignore[method-assign]
+    return model
 
 
 def advantages(folder: Path, rewards: list[float | None]) -> list[float]:
@@ -72,7 +77,7 @@ def advantages(folder: Path, rewards: list[float | None]) -> list[float]:
 
 
 def test_grpo_0baaad(tmp_path: Path) -> None:
-    made = trainer(tmp_path, hooks=writing([[9, 9, 9, 2], [9] * 6]), prompts=1, group=2)
+    made = trainer(tmp_path, model=writing([[9, 9, 9, 2], [9] * 6]), prompts=1, group=2)
     made.mask_truncated_completions = True
     batch = made._generate_and_score_completions(rows(made))
     assert int(batch["num_items_in_batch"]) == 4 == int(batch["completion_mask"].sum())
@@ -100,9 +105,9 @@ def test_grpo_23a94d(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_grpo_297982(tmp_path: Path) -> None:
-    made = trainer(tmp_path, hooks=writing([[9, 8, 2]]), prompts=1, group=2)
-    model, shots = made._job.model, (("a", "first answer"), ("b", "second answer"))
-    made._job.actor.render = lambda sample: model.render(Prompt(question=sample, shots=shots))
+    model, shots = writing([[9, 8, 2]]), (("a", "first answer"), ("b", "second answer"))
+    hooks = Hooks(prompt=lambda sample: Prompt(question=sample, shots=shots))
+    made = trainer(tmp_path, model=model, hooks=hooks, prompts=1, group=2)
     batch = made._generate_and_score_completions(rows(made))
     said = model.tokenizer.decode(batch["prompt_ids"][0])
     assert "first answer" in said and "second answer" in said
@@ -186,10 +191,9 @@ def test_grpo_ded528(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_grpo_e8cd05(tmp_path: Path) -> None:
-    model = policy()
+    model = writing([[5, 6, 2, 2, 2], [5, 6, 7, 8, 9]])
     model.tokenizer.pad_token = model.tokenizer.eos_token
-    hooks = writing([[5, 6, 2, 2, 2], [5, 6, 7, 8, 9]])
-    made = trainer(tmp_path, model=model, hooks=hooks, prompts=1, group=2)
+    made = trainer(tmp_path, model=model, prompts=1, group=2)
     batch = made._generate_and_score_completions(rows(made))
     assert batch["completion_ids"][0].tolist() == [5, 6, 2, 2, 2]
     assert batch["completion_mask"].tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]

@@ -20,9 +20,8 @@ Trace = tuple[Mapping[str, Any], ...]
 
 def answer(weaver: Weaver, questions: Sequence[Question]) -> list[Output]:
     """Answer in the order given, with the bank that the configured control asks for."""
-    weaver.model.module.eval()
     done: dict[int, Output] = {}
-    with weaver.controlled() as memory, weaver.for_rollouts():
+    with weaver.controlled() as memory, weaver.policy.for_answers():
         for select, reply in ((False, _write), (True, _rank)):
             places = [i for i, q in enumerate(questions) if (q.kind == "ranking") == select]
             if places:

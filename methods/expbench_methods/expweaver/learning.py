@@ -1,15 +1,14 @@
 """Training: policy, fusion and bank move together under GRPO."""
 
 import random
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from expbench.core import Experience, Reward, Sample, Workbench
 from expbench.experience.bank import Bank
 from expbench.training.loop import Hooks, ParameterGroup, TrainingResult, Window
+from expbench.training.policy import at, train_policy
 from expbench_methods.expweaver.install import anchored, bypassed
 from expbench_methods.expweaver.memory import (
     as_experience,
@@ -33,25 +32,26 @@ def learn(
         What it cost: `tokens` by purpose, `seconds`, `steps`.
     """
     fill(weaver, experience)
+    text = [sample for sample in train if sample.kind != "ranking"]
     ranked = [sample for sample in train if sample.kind == "ranking"]
     weaver.scorer.calibrate(ranked)
-    results: list[TrainingResult] = []
-    with ExitStack() as stack:
-        if workbench is None:
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            workbench = Workbench(folder=scratch)
-        if weaver.config.steps:
-            text = [sample for sample in train if sample.kind != "ranking"]
-            if text:
-                results.append(_train_text(weaver, text, reward, workbench))
-            if ranked:
-                results.append(_train_ranking(weaver, ranked, reward, workbench))
+    cost = train_policy(
+        weaver.policy,
+        text,
+        reward,
+        seed=weaver.seed,
+        workbench=workbench,
+        hooks=hooks(weaver),
+        groups=weaver.fusion_groups(),
+    )
+    if ranked and weaver.config.steps:
+        result = _train_ranking(weaver, ranked, reward, workbench)
+        cost["steps"] += result.steps
+        cost["seconds"] += result.seconds
+        cost["prompt_tokens"] += result.prompt_tokens
     weaver.show_bank()
     return {
-        "steps": sum(result.steps for result in results),
-        "seconds": sum(result.seconds for result in results),
-        "prompt_tokens": sum(result.prompt_tokens for result in results),
-        "generated_tokens": sum(result.generated_tokens for result in results),
+        **cost,
         "summary_tokens": weaver.tokens["summaries"],
         "encoded_tokens": weaver.tokens["encoded"],
     }
@@ -64,55 +64,37 @@ def fill(weaver: Weaver, experience: Sequence[Experience]) -> None:
     weaver.show_bank()
 
 
-def _train_text(
-    weaver: Weaver, samples: Sequence[Sample], reward: Reward, workbench: Workbench
-) -> TrainingResult:
-    from expbench.training.grpo import train_grpo
-
-    workbench.stage("GRPO steps", weaver.config.steps)
-    return train_grpo(
-        model=weaver.model,
-        samples=samples,
-        reward=reward,
-        settings=weaver.config,
-        seed=weaver.seed,
-        folder=workbench.folder,
-        groups=weaver.groups(),
-        hooks=hooks(weaver),
-        advance=workbench.advance,
-    )
-
-
 def _train_ranking(
-    weaver: Weaver, samples: Sequence[Sample], reward: Reward, workbench: Workbench
+    weaver: Weaver, samples: Sequence[Sample], reward: Reward, workbench: Workbench | None
 ) -> TrainingResult:
     from expbench.training.ranking import train_ranking
 
-    workbench.stage("ranking steps", weaver.config.steps)
     temperature = ParameterGroup(
         name="temperature",
         parameters=list(weaver.scorer.parameters()),
         learning_rate=weaver.config.score_rate,
     )
     config = weaver.config
-    return train_ranking(
-        samples=samples,
-        score=weaver.scorer.scores,
-        reward=reward,
-        # One question a backward pass: their prompts are long and memory follows them.
-        settings=replace(
-            config,
-            prompts=config.rank_prompts,
-            group=config.rank_group,
-            micro_batch=config.rank_group,
-        ),
-        seed=weaver.seed,
-        folder=workbench.folder,
-        groups=[*weaver.groups(), temperature],
-        hooks=hooks(weaver),
-        advance=workbench.advance,
-        prompt_tokens=weaver.scorer.prompt_tokens,
-    )
+    with at(workbench) as bench:
+        bench.stage("ranking steps", config.steps)
+        return train_ranking(
+            samples=samples,
+            score=weaver.scorer.scores,
+            reward=reward,
+            # One question a backward pass: their prompts are long and memory follows them.
+            settings=replace(
+                config,
+                prompts=config.rank_prompts,
+                group=config.rank_group,
+                micro_batch=config.rank_group,
+            ),
+            seed=weaver.seed,
+            folder=bench.folder,
+            groups=[*weaver.groups(), temperature],
+            hooks=hooks(weaver),
+            advance=bench.advance,
+            prompt_tokens=weaver.scorer.prompt_tokens,
+        )
 
 
 def hooks(weaver: Weaver) -> Hooks:
@@ -137,7 +119,9 @@ def hooks(weaver: Weaver) -> Hooks:
     return Hooks(
         after_window=after_window,
         reference=lambda: bypassed(weaver.model.module),
-        scoring=lambda column: anchored(weaver.model.module, column),
+        scoring=lambda ids_BT, mask_BT, kept: anchored(
+            weaver.model.module, ids_BT.shape[1] - kept - 1
+        ),
         save=lambda folder: weaver.bank.save(folder / "bank"),
         load=load,
     )
