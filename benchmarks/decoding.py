@@ -5,9 +5,10 @@
 reading K = 8 entries a token, once with the fusion bypassed. Banks of N = 2,000 and 100,000 vectors
 are drawn around the mean of the model's own states, with variances falling as 1 / i over their
 principal directions. Loading, drawing and the first, untimed pass of each side (it projects and
-sketches the bank) are not counted. Exit 1 where the ratio is above its limit.
+sketches the bank) are not counted. `ratio` is the median of the rounds' ratios, `low` to `high` its
+95 % interval. Exit 1 where the ratio is above its limit.
 
-    python benchmarks/decoding.py [--model tiny] [--rounds 5] [--threads 2] [--sizes 2000] [--json]
+    python benchmarks/decoding.py [--model tiny] [--rounds 7] [--threads 2] [--sizes 2000] [--json]
 """
 
 import argparse
@@ -16,8 +17,7 @@ import os
 import platform
 import statistics
 import sys
-import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "methods"))
+from turns import in_turns, ratio
+
 from expbench.experience.bank import Bank, Entry
 from expbench.experience.normalise import Statistics
 from expbench.models import load_model
-from expbench.models.decoding import Request
+from expbench.models.decoding import Completion, Request
 from expbench.models.hf import HFModel
 from expbench.models.llama import is_plain_llama
 from expbench_methods.expweaver.config import FusionSettings
@@ -98,24 +100,24 @@ def compare(model: HFModel, fusion: Fusion, size: int, rounds: int) -> dict[str,
     with bypassed(model.module):
         states_ND = own_states(model, rows)
     fusion.memory = make_bank(states_ND, size).memory()
-    sides: dict[str, Any] = {"plain": lambda: bypassed(model.module), "fused": nullcontext}
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    written: dict[str, Any] = {}
-    for turn in range(rounds + 1):
-        for name, entered in sides.items():
-            with entered():
-                begin = time.perf_counter()
-                written[name] = model.generate_ids(requests)
-                seconds = time.perf_counter() - begin
-            assert all(len(answer.ids) == NEW for answer in written[name])
-            if turn:
-                times[name].append(1000 * seconds)
-    ratios = [a / b for a, b in zip(times["fused"], times["plain"], strict=True)]
+    written: dict[str, list[Completion]] = {}
+
+    def write(name: str, entered: AbstractContextManager[None]) -> None:
+        with entered:
+            written[name] = model.generate_ids(requests)
+        assert all(len(answer.ids) == NEW for answer in written[name])
+
+    sides = {
+        "plain": lambda: write("plain", bypassed(model.module)),
+        "fused": lambda: write("fused", nullcontext()),
+    }
+    in_turns(sides, 1)
+    times = in_turns(sides, rounds)
     return {
         "entries": size,
         "plain_ms": round(statistics.median(times["plain"]), 1),
         "fused_ms": round(statistics.median(times["fused"]), 1),
-        "ratio": round(statistics.median(ratios), 3),
+        **ratio(times["fused"], times["plain"]),
         "limit": LIMITS.get(size),
         "answers_changed": sum(
             a.ids != b.ids for a, b in zip(written["fused"], written["plain"], strict=True)
@@ -133,7 +135,7 @@ def processor() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(LIMITS))
     parser.add_argument("--json", action="store_true")

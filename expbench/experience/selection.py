@@ -6,47 +6,58 @@ Shapes: N rows, D their width, B queries, C candidates, P pairs of a query and a
 import torch
 from torch import Tensor
 
-BLOCK = 64
-"""Columns whose maximum stands for them: the C best lie in the C blocks of largest maximum."""
-BLOCKS_FROM = 8192
-"""Columns from which looking for the best by blocks is faster than `topk` alone."""
+BLOCK = 16
+"""Rows whose maximum stands for them: the C best lie in the C blocks of largest maximum."""
 MOST_NUMBERS = 1 << 24
 """Numbers in one matrix of scores: 64 MB of float32."""
-CACHED_NUMBERS = 1 << 17
-"""Numbers of gathered rows at a time: 1 MB of float64 stays in the cache."""
+CACHED_NUMBERS = 1 << 18
+"""Numbers of gathered rows at a time: 2 MB of float64 stay in the cache."""
 
 
-def largest(scores_BN: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the `count` largest scores of each query with their columns, largest first.
+def largest(scores_NB: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the `count` largest scores of each query with their rows, largest first, (B, C).
 
-    The same values as `topk` (of equal ones any), faster where there are many columns.
+    The same values as `topk` (of equal ones any), faster where there are many rows. A block is
+    every M-th row, so that the maxima of all blocks and queries are one pass along the memory.
     """
-    columns = scores_BN.shape[1]
-    blocks = columns // BLOCK
-    if columns < BLOCKS_FROM or blocks < 4 * count:
-        whole = scores_BN.topk(count)
+    rows, queries = scores_NB.shape
+    blocks = rows // BLOCK
+    if blocks < 4 * count:
+        whole = scores_NB.T.topk(count)
         return whole.values, whole.indices
-    within = torch.arange(BLOCK, device=scores_BN.device)
-    peaks_BM = scores_BN[:, : blocks * BLOCK].view(len(scores_BN), blocks, BLOCK).amax(-1)
-    chosen_BC = peaks_BM.topk(count, sorted=False).indices
-    columns_BX = (chosen_BC[..., None] * BLOCK + within).flatten(1)
-    rest = torch.arange(blocks * BLOCK, columns, device=scores_BN.device)
-    columns_BX = torch.cat([columns_BX, rest.expand(len(scores_BN), -1)], dim=1)
-    best = scores_BN.gather(1, columns_BX).topk(count)
-    return best.values, columns_BX.gather(1, best.indices)
+    device = scores_NB.device
+    peaks_MB = scores_NB[: blocks * BLOCK].view(BLOCK, blocks, queries).amax(0)
+    block_BC = peaks_MB.T.topk(count, sorted=False).indices
+    step_W1 = torch.arange(0, blocks * BLOCK, blocks, device=device).unsqueeze(1)
+    row_BX = (block_BC.unsqueeze(1) + step_W1).flatten(1)
+    if blocks * BLOCK < rows:
+        rest = torch.arange(blocks * BLOCK, rows, device=device)
+        row_BX = torch.cat([row_BX, rest.expand(queries, -1)], dim=1)
+    best = scores_NB.T.gather(1, row_BX).topk(count)
+    return best.values, row_BX.gather(1, best.indices)
 
 
-def cosines(q_BD: Tensor, rows_ND: Tensor, query_P: Tensor, row_P: Tensor) -> Tensor:
-    """Score pairs of unit vectors in float64, (P,).
+def cosines(q_BD: Tensor, rows_ND: Tensor, at_BC: Tensor) -> Tensor:
+    """Score rows, C a query, (B, C) float64; both sides are float32, so every product is exact.
 
-    Each is a sum of its own over D and not part of a product of matrices, so that equal vectors get
-    equal scores, whatever is scored beside them.
+    Each score is a sum of its own over D and not part of a product of matrices, so that equal
+    vectors get equal scores, whatever is scored beside them.
     """
+    count, width = at_BC.shape[1], rows_ND.shape[1]
+    most = max(1, CACHED_NUMBERS // max(1, width))
+    if count > most:
+        pieces = torch.split(at_BC, most, dim=1)
+        return torch.cat([cosines(q_BD, rows_ND, piece) for piece in pieces], dim=1)
     exact_BD = q_BD.double()
-    step = max(1, CACHED_NUMBERS // max(1, rows_ND.shape[1]))
-    pieces = zip(torch.split(query_P, step), torch.split(row_P, step), strict=True)
-    parts = [(rows_ND.index_select(0, r) * exact_BD[q]).sum(-1) for q, r in pieces]
-    return torch.cat(parts) if parts else exact_BD.new_zeros(0)
+    step = max(1, CACHED_NUMBERS // max(1, count * width))
+    parts = []
+    for first in range(0, len(q_BD), step):
+        part = slice(first, first + step)
+        # Widened in one go: a product of mixed kinds would go through slow copies.
+        rows_PD = rows_ND.index_select(0, at_BC[part].flatten()).double()
+        rows_PD.view(-1, count, width).mul_(exact_BD[part].unsqueeze(1))
+        parts.append(rows_PD.sum(-1))
+    return torch.cat(parts).view(at_BC.shape)
 
 
 def ranked(scores_BC: Tensor, at_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:

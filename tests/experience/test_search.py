@@ -9,6 +9,7 @@ from torch import Tensor
 from expbench.errors import ConfigError, DataError
 from expbench.experience import search
 from expbench.experience.search import Index
+from expbench.experience.selection import cosines, largest
 from expbench.experience.sketch import Sketch
 
 
@@ -95,6 +96,31 @@ def test_a_thinned_out_search_equals_the_reference(count: int, decay: float) -> 
     assert torch.equal(positions[3, :4], torch.tensor([5, 77, 900, 16_000]))
     others = [i for i in range(16) if i != 3]
     assert torch.equal(positions[others], places[others])
+
+
+@pytest.mark.parametrize("width", [1, 33, 576])
+def test_a_score_is_the_same_to_the_last_bit_beside_any_others(width: int) -> None:
+    rows, queries = vectors(700, width), vectors(40, width, seed=1)
+    at = torch.randint(700, (40, 25), generator=torch.Generator().manual_seed(2))
+    table = cosines(queries, rows, at)
+    plain = torch.stack(
+        [rows[places].double() @ q.double() for q, places in zip(queries, at, strict=True)]
+    )
+    assert torch.allclose(table, plain, rtol=0, atol=1e-12 * width)
+    assert torch.equal(cosines(queries[7:8], rows, at[7:8, 3:4]), table[7:8, 3:4])
+    each = cosines(queries.repeat_interleave(25, 0), rows, at.reshape(-1, 1))
+    assert torch.equal(each.view(40, 25), table)
+    many = torch.arange(700).repeat(2, 3)
+    assert torch.equal(cosines(queries[:2], rows, many)[:, at[0]][0], table[0])
+
+
+@pytest.mark.parametrize("count", [5, 320, 2000, 9001])
+@pytest.mark.parametrize("queries", [1, 20])
+def test_the_largest_are_those_of_a_sort(count: int, queries: int) -> None:
+    scores = vectors(count, queries)
+    values, rows = largest(scores, 5)
+    assert torch.equal(values, scores.sort(dim=0, descending=True).values[:5].T)
+    assert torch.equal(scores.T.gather(1, rows), values)
 
 
 @pytest.mark.parametrize("kept", [64, 128, 192])
