@@ -8,10 +8,14 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expbench.core import Split
 from expbench.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +98,27 @@ def scaffold(smiles: str) -> str:
         return _write(framework, stereo=False)
 
 
+def morgan_bits(smiles: str, *, radius: int = 2, bits: int = 2048) -> "NDArray[np.uint8]":
+    """Morgan fingerprint of the molecule as drawn, without stereo: (bits,) of 0 and 1.
+
+    Args:
+        smiles: One molecule.
+        radius: Bonds from an atom to the rim of a fragment; 2 is what is also called ECFP4.
+        bits: Length; fragments whose hashes collide share a bit.
+
+    Raises:
+        DataError: the SMILES is invalid.
+
+    Source: Rogers and Hahn, J. Chem. Inf. Model. 50 (2010) 742.
+
+    >>> int(morgan_bits("CCO").sum()), bool((morgan_bits("OCC") == morgan_bits("CCO")).all())
+    (6, True)
+    """
+    molecule = _molecule(smiles)
+    array: NDArray[np.uint8] = _morgan(radius, bits).GetFingerprintAsNumPy(molecule)
+    return array
+
+
 def scaffold_split(smiles: Sequence[str], train_share: float = 0.5) -> list[Split]:
     """Assign every row to a split so that no scaffold, and so no parent, is on both sides.
 
@@ -161,7 +186,10 @@ def _parse(smiles: str) -> Any | None:
     from rdkit.rdBase import BlockLogs
 
     with BlockLogs():
-        molecule = MolFromSmiles(smiles)
+        try:
+            molecule = MolFromSmiles(smiles)
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell
+            return None
         if molecule is None or molecule.GetNumAtoms() == 0:
             return None
         for atom in molecule.GetAtoms():
@@ -175,6 +203,13 @@ def _molecule(smiles: str) -> Any:
     if molecule is None:
         raise DataError(f"{smiles[:200]!r} is not a valid SMILES; mend or remove the row.")
     return molecule
+
+
+@lru_cache
+def _morgan(radius: int, bits: int) -> Any:
+    from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+
+    return GetMorganGenerator(radius=radius, fpSize=bits)
 
 
 def _write(molecule: Any, *, stereo: bool) -> str:

