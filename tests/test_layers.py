@@ -11,6 +11,7 @@ MAY_IMPORT = {
     "core": set(),
     "errors": set(),
     "molecules": {"core", "errors"},
+    "features": {"core", "errors"},
     "sandbox": {"core", "errors"},
     "stats": {"core", "errors"},
     "graders": {"core", "errors", "molecules"},
@@ -26,7 +27,7 @@ MAY_IMPORT = {
     "grading": {"core", "errors"},
     "records": {"core", "errors"},
     "provenance": set(),
-    "experience": {"core", "errors", "data", "records"},
+    "experience": {"core", "errors", "data", "records", "molecules"},
     "training": {"core", "errors", "models"},
     "checkpoints": {"core", "errors", "experience", "records"},
     "courses": {
@@ -46,7 +47,9 @@ MAY_IMPORT = {
     "commands": ALL - {"cli"},
     "cli": ALL,
     "__init__": set(),
-    "methods": {"core", "errors", "models", "experience", "training", "diagnose"},
+    "methods": {
+        "core", "errors", "features", "molecules", "models", "experience", "training", "diagnose",
+    },
 }  # fmt: skip
 
 
