@@ -177,6 +177,7 @@ class _Trainer(GRPOTrainer):
         self._saved = job.account.step
         self._bounded: dict[str, Any] | None = None
         self._audit = MaskAudit()
+        self._external = 0
         self._bare_forward = vars(job.model.module).get("forward")
         rows = job.settings.prompts * (len(job.plan) - self._start // job.settings.window)
         super().__init__(
@@ -200,6 +201,7 @@ class _Trainer(GRPOTrainer):
         with merged(job.model.module), self._unpatched():
             mine = job.actor.play(self._asked[first : first + rows])
         self._window = gather_object(mine)
+        self._external = sum(len(rollout.external) for rollout in mine)
         # TRL shuffles rows with torch's global stream; a resumed training must shuffle alike.
         torch.manual_seed(hash((job.seed, step, first)) % 2**31)
         return {
@@ -286,7 +288,7 @@ class _Trainer(GRPOTrainer):
         row.update(_shown(self._metrics["train"]))
         self._metrics["train"].clear()
         row.update(self._rollout_numbers())
-        row["external_gradient"] = max(gather_object([self._audit.check(step)]))
+        row["external_gradient"] = max(gather_object([self._audit.check(step, self._external)]))
         has_ended = step % job.settings.window == 0 or step == job.settings.steps
         if has_ended:
             pairs = zip(self._asked, self._window, strict=True)
