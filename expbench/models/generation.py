@@ -1,6 +1,6 @@
 """Batched decoding over any causal language model's own forward.
 
-Shapes: B rows of the batch, T cached positions, V vocabulary.
+Shapes: B rows of the batch, T cached positions, E embedding size, V vocabulary.
 """
 
 import inspect
@@ -32,6 +32,14 @@ class Session(Protocol):
         ...
 
 
+class EmbeddingSession(Session, Protocol):
+    """A session that can be given embeddings in the place of tokens."""
+
+    def step(self, tokens: list[int], inputs_BE: Tensor | None = None) -> Tensor:
+        """Read one more token a row, or in its place an input embedding, (B, E)."""
+        ...
+
+
 class ForwardSession:
     """A session that calls the module's own forward, so that every hook and wrapper takes effect.
 
@@ -54,14 +62,16 @@ class ForwardSession:
         device = self._module.device
         self._mask_BT = torch.tensor(mask, device=device)
         positions_BT = (self._mask_BT.cumsum(1) - 1).clamp_(min=0)
-        return self._forward(torch.tensor(rows, device=device), positions_BT)
+        return self._forward({"input_ids": torch.tensor(rows, device=device)}, positions_BT)
 
-    def step(self, tokens: list[int]) -> Tensor:
-        """Read one token a row; see `Session`."""
+    def step(self, tokens: list[int], inputs_BE: Tensor | None = None) -> Tensor:
+        """Read one token a row; see `EmbeddingSession`."""
         positions_B1 = self._mask_BT.sum(1, keepdim=True)
         self._mask_BT = torch.cat((self._mask_BT, torch.ones_like(positions_B1)), dim=1)
+        if inputs_BE is not None:
+            return self._forward({"inputs_embeds": inputs_BE.unsqueeze(1)}, positions_B1)
         ids_B1 = torch.tensor(tokens, device=self._module.device).unsqueeze(1)
-        return self._forward(ids_B1, positions_B1)
+        return self._forward({"input_ids": ids_B1}, positions_B1)
 
     def keep(self, rows: list[int]) -> list[int]:
         """Drop finished rows; see `Session`."""
@@ -77,9 +87,9 @@ class ForwardSession:
         if hasattr(norm, event):
             getattr(norm, event)(*values)
 
-    def _forward(self, ids_BT: Tensor, positions_BT: Tensor) -> Tensor:
+    def _forward(self, inputs: dict[str, Tensor], positions_BT: Tensor) -> Tensor:
         output = self._module(
-            input_ids=ids_BT,
+            **inputs,
             attention_mask=self._mask_BT,
             position_ids=positions_BT,
             use_cache=True,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from expbench.core import Output, Prompt, Segment
 from expbench.errors import ConfigError
 from expbench.models.decoding import Completion, Request, plan_batches
-from expbench.models.generation import ForwardSession, Session, decode
+from expbench.models.generation import EmbeddingSession, ForwardSession, Session, decode
 from expbench.models.llama import LlamaSession, is_plain_llama
 from expbench.models.prompting import Rendered, plain_ids, render
 
@@ -184,9 +184,7 @@ class HFModel:
 
         The fast session while the module is untouched, else the module's own forward.
         """
-        if is_plain_llama(self.module):
-            return LlamaSession(self.module, max_new=max_new)
-        return ForwardSession(self.module, pad_id=self.pad_id)
+        return start_session(self.module, max_new=max_new, pad_id=self.pad_id)
 
     def _decode(
         self, requests: Sequence[Request], temperature: float, seed: int
@@ -270,6 +268,13 @@ class HFModel:
             torch.cuda.empty_cache()
         self._halving(run, rows[: len(rows) // 2])
         self._halving(run, rows[len(rows) // 2 :])
+
+
+def start_session(module: Any, *, max_new: int, pad_id: int) -> EmbeddingSession:
+    """Start a batch on a module: see `HFModel.session`."""
+    if is_plain_llama(module):
+        return LlamaSession(module, max_new=max_new)
+    return ForwardSession(module, pad_id=pad_id)
 
 
 def output_of(rendered: Rendered, completion: Completion) -> Output:

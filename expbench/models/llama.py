@@ -31,9 +31,10 @@ def is_plain_llama(module: Any) -> bool:
 
     A hook, a wrapped or replaced submodule, an adapter, a patched `forward`, another device: any
     of these sends decoding through the module's own forward. Two changes are let through, because
-    this session calls the parts concerned as they are: a final norm that says of itself that it
-    `is_row_wise` (it treats every position alone), and LoRA layers that are merged. A hook on one
-    of them is not: it would be called with other shapes than by the module's own forward.
+    this session calls the parts concerned as they are: a final norm or an input embedding that says
+    of itself that it `is_row_wise` (it treats every position alone), and LoRA layers that are
+    merged. A hook on one of them is not: it would be called with other shapes than by the module's
+    own forward.
     """
     from transformers.activations import ACT2FN
     from transformers.models.llama import modeling_llama as llama
@@ -53,7 +54,7 @@ def is_plain_llama(module: Any) -> bool:
         torch.nn.ModuleList,
         type(ACT2FN["silu"]),
     }
-    own, let_through = _parts(module, final_norm=module.model.norm)
+    own, let_through = _parts(module, ends=(module.model.embed_tokens, module.model.norm))
     kinds = {(w.dtype, w.device.type) for part in own for w in part.parameters(recurse=False)}
     return (
         all(type(part) in known for part in own)
@@ -63,15 +64,15 @@ def is_plain_llama(module: Any) -> bool:
     )
 
 
-def _parts(part: Any, *, final_norm: Any) -> tuple[list[Any], list[Any]]:
+def _parts(part: Any, *, ends: tuple[Any, Any]) -> tuple[list[Any], list[Any]]:
     """Return the submodules that must be Llama's own, and those that are let through instead."""
-    if part is final_norm and getattr(part, "is_row_wise", False):
+    if any(part is end for end in ends) and getattr(part, "is_row_wise", False):
         return [], list(part.modules())
     if getattr(part, "merged", False) and hasattr(part, "get_base_layer"):
         return [part.get_base_layer()], [part]
     own, let_through = [part], []
     for child in part.children():
-        below = _parts(child, final_norm=final_norm)
+        below = _parts(child, ends=ends)
         own += below[0]
         let_through += below[1]
     return own, let_through
@@ -158,10 +159,10 @@ class LlamaSession:
                 packs[-1].ids.extend(ids[shared:])
         return self._logits(torch.cat([self._read(pack, shared) for pack in packs]))
 
-    def step(self, tokens: list[int]) -> Tensor:
-        """Read one token a row; see `Session`."""
+    def step(self, tokens: list[int], inputs_BE: Tensor | None = None) -> Tensor:
+        """Read one token a row; see `EmbeddingSession`."""
         module = self._module.model
-        x_BE = module.embed_tokens(torch.tensor(tokens))
+        x_BE = module.embed_tokens(torch.tensor(tokens)) if inputs_BE is None else inputs_BE
         places = [group.length - pad for group in self._groups for pad in group.pads]
         cos_B1D, sin_B1D = self._cos_TD[places].unsqueeze(1), self._sin_TD[places].unsqueeze(1)
         for index, layer in enumerate(module.layers):
