@@ -1,8 +1,9 @@
 """A faster decoding session for an untouched Llama on a CPU.
 
 It computes what the module's own forward computes, with the module's live weights, and saves what
-that forward wastes on a CPU: the beginning that all prompts share is read once, prompts are packed
-without padding, and the key-value cache is allocated once, written in place and grouped by length.
+that forward wastes on a CPU: the beginning that all prompts share is read once, and so is a prompt
+that several rows have; prompts are packed without padding, and the key-value cache is allocated
+once, written in place and grouped by length.
 
 Shapes: N packed tokens, B rows, H query heads, G key-value heads, R = H / G, T cached positions,
 D head width, S new tokens of a row, P shared tokens.
@@ -148,16 +149,26 @@ class LlamaSession:
         longest = max(len(ids) for ids in prompts)
         self._prepare_rotation(longest + self._max_new)
         shared = self._read_shared(prompts)
-        packs = [Pack()]
+        places: list[tuple[Group, int]] = []
         for start in range(0, len(prompts), GROUP_ROWS):
-            rows = prompts[start : start + GROUP_ROWS]
-            group = self._new_group([len(ids) for ids in rows])
-            for slot, ids in enumerate(rows):
-                if packs[-1].ids and len(packs[-1].ids) + len(ids) - shared > CHUNK_TOKENS:
-                    packs.append(Pack())
-                packs[-1].spans.append((group, slot, len(packs[-1].ids), len(ids) - shared))
-                packs[-1].ids.extend(ids[shared:])
-        return self._logits(torch.cat([self._read(pack, shared) for pack in packs]))
+            lengths = [len(ids) for ids in prompts[start : start + GROUP_ROWS]]
+            group = self._new_group(lengths)
+            places += [(group, slot) for slot in range(len(lengths))]
+        firsts: dict[tuple[int, ...], int] = {}
+        sources = [firsts.setdefault(tuple(ids), row) for row, ids in enumerate(prompts)]
+        packs = [Pack()]
+        for row in firsts.values():
+            ids = prompts[row][shared:]
+            if packs[-1].ids and len(packs[-1].ids) + len(ids) > CHUNK_TOKENS:
+                packs.append(Pack())
+            packs[-1].spans.append((*places[row], len(packs[-1].ids), len(ids)))
+            packs[-1].ids.extend(ids)
+        read_BE = torch.cat([self._read(pack, shared) for pack in packs])
+        for row, source in enumerate(sources):
+            if row != source:
+                _copy(places[source], places[row])
+        order = {row: place for place, row in enumerate(firsts.values())}
+        return self._logits(read_BE)[[order[source] for source in sources]]
 
     def step(self, tokens: list[int], inputs_BE: Tensor | None = None) -> Tensor:
         """Read one token a row; see `EmbeddingSession`."""
@@ -302,6 +313,15 @@ class LlamaSession:
             block = slice(first, first + HEAD_BLOCK)
             torch.mm(x_BE, head_VE[block].t(), out=logits_BV[:, block])
         return logits_BV
+
+
+def _copy(source: tuple[Group, int], target: tuple[Group, int]) -> None:
+    """Copy what was read of a prompt to a row with the same prompt."""
+    parts = [
+        group.cache_LKBGTD[:, :, slot, :, group.pads[slot] : group.length]
+        for group, slot in (source, target)
+    ]
+    parts[1].copy_(parts[0])
 
 
 def shared_length(prompts: Sequence[list[int]]) -> int:

@@ -15,18 +15,25 @@ class MaskAudit:
         self.largest = 0.0
         """Greatest absolute gradient seen; exactly 0 where the mask holds."""
         self.masked = 0
-        """External tokens watched since the last check."""
+        """External tokens counted since the last check."""
+
+    def count(self, external_BT: Any) -> None:
+        """Count the masked tokens of a batch.
+
+        Args:
+            external_BT: 1 for every token after the prompt that the policy did not write.
+        """
+        self.masked += int(external_BT.sum())
 
     def watch(self, log_probs_BT: Any, external_BT: Any) -> None:
         """Look at the gradient when it comes.
 
         Args:
             log_probs_BT: Log-probs of the tokens after the prompt, with gradients.
-            external_BT: 1 for every token there that the policy did not write.
+            external_BT: As for `count`.
         """
         if not log_probs_BT.requires_grad or not bool(external_BT.any()):
             return
-        self.masked += int(external_BT.sum())
 
         def look(gradient_BT: Any) -> None:
             self.largest = max(self.largest, float((gradient_BT.abs() * external_BT).max()))

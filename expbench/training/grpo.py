@@ -11,6 +11,9 @@ log and checkpoints, and mends what would go wrong otherwise:
   with it a policy that rambles would learn nothing from rambling.
 - No autocast (`bf16` is off): the module computes in its own dtype, and rollouts do the same.
 
+- Rows without an advantage are not read again where they cannot teach: `dapo` without a penalty.
+  The logged entropy is then that of the rows that were read.
+
 With `loss="dapo"` (the default), `"grpo"` and `"dr_grpo"` the loss does not depend on micro-batches
 or processes; `"bnpo"` divides by the active tokens of each micro-batch, so there it does.
 """
@@ -247,6 +250,9 @@ class _Trainer(GRPOTrainer):
         return batch
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        self._audit.count(_external(inputs))
+        if self._job.settings.loss == "dapo" and not self.beta:
+            inputs = _teaching(inputs)
         self._bounded = inputs = dict(inputs)
         try:
             return super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]
@@ -263,8 +269,7 @@ class _Trainer(GRPOTrainer):
             )
         if self._bounded is not None:
             now = found[0].detach()
-            wrote_BT = self._bounded.get("tool_mask", self._bounded["completion_mask"])
-            self._audit.watch(found[0], self._bounded["completion_mask"] * (1 - wrote_BT))
+            self._audit.watch(found[0], _external(self._bounded))
             for name in ("ref_per_token_logps", "old_per_token_logps"):
                 if name in self._bounded:
                     gap = (self._bounded[name] - now).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
@@ -333,6 +338,30 @@ class _Trainer(GRPOTrainer):
             self._saved = step
             self.accelerator.wait_for_everyone()
         job.advance(1)
+
+
+def _external(inputs: Mapping[str, Any]) -> Any:
+    """Return 1 for every token of the completions that the policy did not write, (B, T)."""
+    mask_BT = inputs["completion_mask"]
+    return mask_BT * (1 - inputs.get("tool_mask", mask_BT))
+
+
+def _teaching(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out rows without an advantage: they add zeros to the sum that `dapo` divides.
+
+    Most groups of a weak policy are silent, and reading them again costs as much as any other. One
+    row always stays, because every process has to take part in the backward pass.
+    """
+    advantages_B = inputs["advantages"]
+    keeps_B = advantages_B != 0
+    keeps_B[0] |= not bool(keeps_B.any())
+    rows_N = keeps_B.nonzero().squeeze(1)
+    return {
+        name: value[rows_N]
+        if isinstance(value, torch.Tensor) and value.dim() and len(value) == len(advantages_B)
+        else value
+        for name, value in inputs.items()
+    }
 
 
 def _rewards(reward: list[float | None], **columns: Any) -> list[float | None]:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -40,6 +42,29 @@ def test_a_prompt_longer_than_a_chunk_is_read_whole() -> None:
         fast = LlamaSession(MODULE, max_new=2).prefill([ids, ids[:1100], ids[:900]])
         plain = ForwardSession(MODULE, pad_id=0).prefill([ids, ids[:1100], ids[:900]])
     assert torch.allclose(fast, plain, atol=1e-3)
+
+
+def test_a_prompt_of_several_rows_is_read_once_and_each_goes_its_own_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = torch.randint(7, 260, (9, 40), generator=torch.Generator().manual_seed(3)).tolist()
+    distinct = [draw[0][:30], draw[1][:21], draw[2][:9]]
+    prompts = [distinct[0]] * 9 + [distinct[1]] * 4 + [distinct[2], distinct[2]]
+    read: list[int] = []
+    real = LlamaSession._read
+
+    def watched(self: LlamaSession, pack: Any, shared: int) -> torch.Tensor:
+        read.append(len(pack.ids))
+        return real(self, pack, shared)
+
+    monkeypatch.setattr(LlamaSession, "_read", watched)
+    fast, plain = LlamaSession(MODULE, max_new=4), ForwardSession(MODULE, pad_id=0)
+    with torch.no_grad():
+        assert torch.allclose(fast.prefill(prompts), plain.prefill(prompts), atol=1e-3)
+        assert sum(read) == 30 + 21 + 9
+        for step in range(3):
+            tokens = [draw[3 + step][row] for row in range(len(prompts))]
+            assert torch.allclose(fast.step(tokens), plain.step(tokens), atol=1e-3)
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), min_size=1, max_size=6))

@@ -14,6 +14,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from expbench.core import Output, Sample
 from expbench.errors import ConfigError, GradingError
+from expbench.training import grpo
 from expbench.training.grpo import train_grpo
 from expbench.training.loop import Hooks, Sampling, TrainingResult, Window
 from expbench.training.questions import plan_windows
@@ -89,6 +90,37 @@ def reference_loss(
     if kind == "grpo":
         return sum(means) / len(means)
     return total / (len(mask) * most if kind == "dr_grpo" else int(mask.sum()))
+
+
+def test_rows_without_an_advantage_are_not_read_and_change_no_gradient(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trainer(tmp_path)
+    batch = made._generate_and_score_completions(rows(made))
+    batch["advantages"][:3] = 0.0
+    read: list[int] = []
+    real = GRPOTrainer._get_per_token_logps_and_entropies
+
+    def watched(self: Any, model: Any, ids: Tensor, *args: Any, **options: Any) -> Any:
+        read.append(len(ids))
+        return real(self, model, ids, *args, **options)
+
+    monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", watched)
+    found = []
+    for leaves_out in (True, False):
+        if not leaves_out:
+            monkeypatch.setattr(grpo, "_teaching", dict)
+        made.model.zero_grad()
+        loss = made._compute_loss(made.model, batch)
+        loss.backward()
+        gradients = [p.grad.clone() for p in made.model.parameters() if p.grad is not None]
+        found.append([loss.detach(), *gradients])
+    assert read == [5, 8]
+    for part, whole in zip(*found, strict=True):
+        assert torch.allclose(part, whole, atol=1e-7)
+    batch["advantages"][:] = 0.0
+    monkeypatch.undo()
+    assert float(made._compute_loss(made.model, batch).detach()) == 0.0
 
 
 @pytest.mark.parametrize("kind", ["dapo", "grpo", "bnpo", "dr_grpo"])
