@@ -97,7 +97,7 @@ def test_rows_without_an_advantage_are_not_read_and_change_no_gradient(
 ) -> None:
     made = trainer(tmp_path)
     batch = made._generate_and_score_completions(rows(made))
-    batch["advantages"][:3] = 0.0
+    batch["advantages"] = torch.tensor([0.0, 0.0, 0.0, 1.0, -1.0, 0.5, -0.5, 2.0])
     read: list[int] = []
     real = GRPOTrainer._get_per_token_logps_and_entropies
 
