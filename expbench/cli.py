@@ -109,7 +109,12 @@ ForceRuns = Annotated[
         "--force", help="Set finished runs aside and compute them again; checkpoints stay."
     ),
 ]
-Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype", help="auto, float32, bfloat16, float16; default: the preset's for its model."
+    ),
+]
 
 
 def _request(values: dict[str, Any]) -> Any:
@@ -150,7 +155,7 @@ def run(
     test_limit: TestLimit = None,
     pool_limit: PoolLimit = None,
     device: Device = "auto",
-    dtype: Dtype = "auto",
+    dtype: Dtype = None,
     out: Out = RUNS,
     force: ForceRuns = False,
     unsafe_code: Unsafe = False,
@@ -177,7 +182,7 @@ def train(
     test_limit: TestLimit = None,
     pool_limit: PoolLimit = None,
     device: Device = "auto",
-    dtype: Dtype = "auto",
+    dtype: Dtype = None,
     out: Out = RUNS,
     force: Annotated[
         bool, typer.Option("--force", help="Set finished checkpoints aside and train again.")
@@ -209,7 +214,7 @@ def ablate(
     test_limit: TestLimit = None,
     pool_limit: PoolLimit = None,
     device: Device = "auto",
-    dtype: Dtype = "auto",
+    dtype: Dtype = None,
     out: Out = RUNS,
     force: ForceRuns = False,
     unsafe_code: Unsafe = False,

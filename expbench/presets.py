@@ -13,6 +13,8 @@ class Preset:
     name: str
     title: str
     model: str
+    dtype: str
+    """Number format of the model, or `auto` for what the hardware is fastest in."""
     suite: str
     train_limit: int
     """Train samples a task at most; 0 means all."""
@@ -32,6 +34,7 @@ PRESETS = {
             name="smoke",
             title="a fake model, seconds; for tests",
             model="fake",
+            dtype="float32",
             suite="mini",
             train_limit=8,
             test_limit=4,
@@ -50,6 +53,8 @@ PRESETS = {
             name="laptop",
             title="SmolLM2-135M-Instruct on the mini suite, minutes on two cores (the default)",
             model="HuggingFaceTB/SmolLM2-135M-Instruct",
+            # The same numbers on every CPU: some compute in bfloat16 and some do not.
+            dtype="float32",
             suite="mini",
             train_limit=32,
             test_limit=32,
@@ -79,6 +84,7 @@ PRESETS = {
             name="paper",
             title="Qwen2.5-3B-Instruct on the official data, 750/450 samples a task, three seeds",
             model="Qwen/Qwen2.5-3B-Instruct",
+            dtype="auto",
             suite="full",
             train_limit=750,
             test_limit=450,

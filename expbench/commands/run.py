@@ -38,7 +38,7 @@ class Request:
     settings: tuple[str, ...]
     limits: Mapping[str, int | None]
     device: str
-    dtype: str
+    dtype: str | None
     out: Path
     force: bool
     unsafe_code: bool
@@ -98,12 +98,18 @@ def load_backbone(request: Request, todo: Plan) -> Backbone:
 
     def load() -> Model:
         say(f"Loading the backbone {name}; its files are fetched the first time.")
-        return load_model(name, device=request.device, dtype=request.dtype)
+        return load_model(name, device=request.device, dtype=_dtype(request))
 
     backbone = Backbone(load)
     if any(job.method.uses_model for job in todo.jobs):
         backbone()  # A backbone that cannot be had is one error, not one a job.
     return backbone
+
+
+def _dtype(request: Request) -> str:
+    """Name the number format: the user's; the preset's for its own model; else the fastest."""
+    own = request.model is None
+    return request.dtype or (get_preset(request.preset).dtype if own else "auto")
 
 
 def model_name(request: Request) -> str:

@@ -22,7 +22,8 @@ def load_model(
     Args:
         name: `fake`, `tiny`, a Hub name (`owner/name` or `owner/name@revision`) or a local folder.
         device: `auto` (CUDA where there is one, else CPU), or what torch calls it: `cpu`, `cuda:1`.
-        dtype: `auto` (bfloat16 where the hardware computes in it, else float32) or a dtype's name.
+        dtype: `auto` (bfloat16 where the hardware computes in it, else float32; always float32
+            for `tiny`) or a dtype's name.
         batch_tokens: Most tokens (prompt and answer, padding included) that are decoded at once;
             None for the device's default. It never changes which tokens are asked for, only speed
             and memory.
